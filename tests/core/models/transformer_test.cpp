@@ -24,7 +24,7 @@ const Options one_layer{{0, 0}, {1, 0}, {0, 1}, {2, 0}};
 /// Key 1 and key 2 in turn; the second sequence has no fourth token, and choices at tokens without a label have one option.
 const Options two_layers{{0, 0}, {0, 0}, {1, 0}, {0, 0}, {2, 1}, {0, 2}, {3, 0}, {1, 0}};
 
-/// The options of D columns, the second takes the key before that of the first.
+/// The options of D columns; each takes the key before that of the column before it.
 Options columns(const Options& one, int D) {
   Options all;
   for (const auto& step : one) {

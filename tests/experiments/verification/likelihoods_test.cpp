@@ -88,7 +88,7 @@ const std::vector<Case> cases = {
     {cells, "programmer[steps=1,hidden=4,embedding=6]", "wanted", 2, yes, 1.01 * 1.01 * 1.01},
     {"recall[pairs=2,queries=2,length=6,vocabulary=4]", "transformer[width=4,layers=1]", "label", 2},
     {"induction[length=3,vocabulary=3]", "transformer[width=4,picks=2,scorer=indexer,share=true]", "label", 3},
-    {"induction[length=3,vocabulary=3]", "transformer[width=4,picks=0,scorer=indexer,imitation=0.5]", "label", 3, no},
+    {"induction[length=3,vocabulary=3]", "transformer[width=4,scorer=indexer,imitation=0.5]", "label", 3, no},
     {"answers[symbols=2,size=2]", "writer[hidden=4,embedding=3,reward=share]", "", 0, no},
 };
 
