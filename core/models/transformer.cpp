@@ -1,32 +1,34 @@
 // A causal Transformer whose heads read all keys softly, one key, or a subset of k keys.
 //
-// Tokens x_1..x_T, labels y_t at some of them. H = width, M = heads of C = H / M numbers, D = M choices of a layer at each token,
-// or, with share=true, D = 1.
-//   h_t   = E[x_t] + P_t                                     P learned, or sinusoidal: sin(t / 10000^(2 i / H)), cos(..); t from 0
+// Tokens x_1..x_T, labels y_t at some of them. H = width, M = heads of C = H / M numbers. A layer makes D = M choices at each
+// token, or, with share=true, D = 1.
+//   h_t   = E[x_t] + P_t                                     P learned, or sinusoidal: sin(t / 10000^(2 i / H)), cos(..)
 //   layer l = 1..L, for each token t in the order of the tokens:
 //   u_t   = LN(h_t)
 //   q_t, k_t, v_t = W_q u_t, W_k u_t, W_v u_t                head m has its C numbers of each. places=rotary: no P; q_t and k_t
 //                                                            are turned by the angles of t (transformer/layers.hpp)
 //   s^m_tj = q^m_t . k^m_j / sqrt(C), j <= t
-//   S^d_t ~ k of the t keys with the logits e^d_t, by `law` (choice/subsets.hpp); k = 1: one key, by the softmax of e^d_t. Of k or
-//           fewer keys all are read. law=top: no choice is drawn, S are the k keys with the largest logits.
+//   S^d_t ~ k of the t keys with the logits e^d_t, by `law` (choice/subsets.hpp); k = 1: one key, by the softmax of e^d_t. If
+//           there are k or fewer, all are read. law=top: no choice is drawn, S are the k keys with the largest logits.
 //   scorer=heads:   e^m = s^m; share=true: their mean over m
 //   scorer=indexer: e^d_tj = (J C_I)^(-1/2) sum_i w^di_t relu(q^di_t . k_j), i = 1..J, with vectors q, k of C_I numbers and
 //                   numbers w that are linear in u_t, u_j, u_t; rotary turns q and k
 //   a^m   = softmax of s^m over S^m, or with within=equal 1 / k each; picks=0: the softmax of s^m over all keys, no choice.
-//           Relaxed weights b in place of S: a_j = b_j exp(s_j) / sum_i b_i exp(s_i), or with within=equal b_j / k.
+//           Relaxed weights b in place of S: a_j = b_j exp(s_j) / sum_i b_i exp(s_i), or with within=equal or k = 1 b_j / k.
 //   h_t   = h_t + W_o [sum_j a^m_j v^m_j]_m + b_o;  h_t = h_t + W_2 relu(W_1 LN(h_t) + b_1) + b_2
 //   loss  = - sum_t log softmax(W LN(h^L_t) + b)[y_t] over the tokens with a label; nothing after the last of them is computed
 //
-// imitation=c adds c times sum over l and t (and d) of KL(p_t || softmax(e_t)), p_t the mean of the heads' softmax(s^m_t) (share=false:
-// each head's own): DeepSeek-AI 2025, sec. 2, eq. 3. p is a constant there, and the indexer reads u without its gradient.
+// imitation=c adds c times the sum over l and t (and d) of KL(p_t || softmax(e_t)), p_t the mean of the heads' softmax(s^m_t)
+// (share=false: each head's own): the dense warm-up of DeepSeek-AI 2025; over=picked: both over S_t alone, their sparse training.
+// p is a constant there, and the indexer reads u without its gradient. With scorer=indexer and weights that do not depend on s
+// (k = 1 or within=equal), nothing else depends on W_q and W_k.
 //
 // A top choice at a token without a label has one option: nothing depends on it. layers=1: choices are factorised, by token.
-// Keys and values of a layer depend on the choices of the layers below at their token and before: later costs and choices do, too.
+// Keys and values of a layer depend on choices of the layers below at their token and before: so do later costs and choices.
 //
 // Vaswani et al. 2017, Attention is all you need (eq. 1, 2; sec. 3.2.2, 3.5), with normalisation before each part and after the
-// last layer. Places that turn queries and keys: Su et al. 2021, RoFormer, eq. 34. The indexer: DeepSeek-AI 2025, DeepSeek-V3.2-Exp,
-// eq. 1, 2, scaled as in their inference/model.py. Departures: they normalise k, turn a part of the numbers, and derive q from a
+// last layer. Places that turn queries and keys: Su et al. 2021, RoFormer. The indexer: DeepSeek-AI 2025, DeepSeek-V3.2-Exp, eq. 1
+// and 2, scaled as in their inference/model.py. Departures: they normalise k, turn a part of the numbers, and derive q from a
 // compressed u.
 //
 // Parameters: embedding.weight [V, H]; places.weight [T, H] (learned); for l = 1..L: layer<l>.attention.{norm.{gain,bias} [H],
@@ -120,8 +122,12 @@ class Transformer final : public Model<T>, public StopsGradients {
   const Start& start(Tape<T>& tape, const Batch& data, const Given& given) const;
   /// h^0 [B T, H]
   Var<T> embedded(Tape<T>& tape, const Given& given, const std::vector<int>& place) const;
-  /// log p [N, keys] of the dense attention of the heads, for each choice [N D, keys], as a constant.
-  Var<T> dense(Var<T> scores, int keys) const;
+  /// Adds the cost of an indexer with these logits [N D, keys] beside heads with these scores [N M, keys].
+  void imitate(const States<T>& states, Var<T> scores, Var<T> logits) const;
+  /// log p [N D, keys] of the heads' attention, for each choice, as a constant.
+  Var<T> attention(Var<T> scores) const;
+  /// The entries of x [N M or N D, keys] at the chosen keys [N D k] -> [.., min(k, keys)].
+  Var<T> picked_of(Var<T> x, const std::vector<int>& option) const;
   /// The chosen keys [N D k] without a draw.
   std::vector<int> largest_of(Var<T> logits) const;
   /// [N', H] the values that the states read after their choice, of all heads.
@@ -182,18 +188,19 @@ void Transformer<T>::run(const Batch& batch, Episode<T>& episode) const {
         logits = scores;
       else
         logits = affine(Var<T>(sum_of_rows(scores, range(scores.rows()), sizes_.heads)), T{1} / static_cast<T>(sizes_.heads));
-      if (sizes_.imitation > 0) {
-        const auto q = log_softmax(logits, std::vector<int>(logits.rows(), t + 1));
-        const auto divergence = row_sums(reshape(kl_divergence(dense(scores, t + 1), q), sizes_.choices));
-        states.cost(affine(divergence, static_cast<T>(sizes_.imitation)));
-      }
+      if (sizes_.imitation > 0 && sizes_.over == Over::all) imitate(states, scores, logits);
 
       Var<T> read;
       std::optional<States<T>> i;
       if (!sizes_.asks) {
         i = states.next_step();
-        read = sizes_.picks == 0 ? read_all(past[l], scores)
-                                 : read_chosen(past[l], scores, range(states.size()), largest_of(logits));
+        if (sizes_.picks == 0) {
+          read = read_all(past[l], scores);
+        } else {
+          const auto option = largest_of(logits);
+          if (sizes_.over == Over::picked) imitate(states, picked_of(scores, option), picked_of(logits, option));
+          read = read_chosen(past[l], scores, range(states.size()), option);
+        }
       } else {
         ItemSite<T> site{.name = structure_.sites[l].name,
                          .logits = logits,
@@ -249,13 +256,32 @@ Var<T> Transformer<T>::embedded(Tape<T>& tape, const Given& given, const std::ve
 }
 
 template <class T>
-Var<T> Transformer<T>::dense(Var<T> scores, int keys) const {
+void Transformer<T>::imitate(const States<T>& states, Var<T> scores, Var<T> logits) const {
+  const auto q = log_softmax(logits, std::vector<int>(logits.rows(), static_cast<int>(logits.cols())));
+  const auto divergence = row_sums(reshape(kl_divergence(attention(scores), q), sizes_.choices));
+  states.cost(affine(divergence, static_cast<T>(sizes_.imitation)));
+}
+
+template <class T>
+Var<T> Transformer<T>::attention(Var<T> scores) const {
   auto& tape = *scores.tape;
-  const auto log_p = log_softmax(tape.detach(scores), std::vector<int>(scores.rows(), keys));
-  if (sizes_.choices == sizes_.heads) return tape.detach(log_p);
-  const std::size_t M = sizes_.heads;
+  const auto log_p = log_softmax(tape.detach(scores), std::vector<int>(scores.rows(), static_cast<int>(scores.cols())));
+  if (sizes_.choices == sizes_.heads) return log_p;
+  const auto M = static_cast<std::size_t>(sizes_.heads);
   const Var<T> total = sum_of_rows(probabilities(log_p), range(scores.rows()), M);
-  return tape.detach(log(affine(total, T{1} / static_cast<T>(M))));
+  return log(affine(total, T{1} / static_cast<T>(M)));
+}
+
+template <class T>
+Var<T> Transformer<T>::picked_of(Var<T> x, const std::vector<int>& option) const {
+  const std::size_t k = static_cast<std::size_t>(sizes_.picks), count = std::min(k, x.cols()), choices = option.size() / k;
+  std::vector<int> row, column;
+  for (std::size_t r = 0; r < x.rows(); ++r)
+    for (std::size_t i = 0; i < count; ++i) {
+      row.push_back(static_cast<int>(r));
+      column.push_back(option[r * choices / x.rows() * k + i]);
+    }
+  return reshape(pick(x, std::span<const int>(row), std::span<const int>(column)), count);
 }
 
 template <class T>

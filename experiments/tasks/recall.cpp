@@ -9,9 +9,9 @@
 // proportion to g^(power - 1). They ask for different pairs, in random order.
 // joined=true: a pair is one token, vocabulary + 1 + k (vocabulary / 2) + v, so that one layer of attention is enough.
 //
-// Arora et al. 2023, Zoology: Measuring and improving recall in efficient language models (MQAR): with 8192 words, length 64 to 512,
-// 4 to 64 pairs and power 0.01. Departures: their blanks may be random words; every second place is for an answer, and is blank;
-// and they ask for all pairs.
+// Arora et al. 2023, Zoology: Measuring and improving recall in efficient language models (MQAR): with 8192 words, length 64 to
+// 512, 4 to 64 pairs and power 0.01. Departures: their blanks may be random words; every second place is for an answer, and is
+// blank; and they ask for all pairs.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -28,6 +28,10 @@ enum class Law { conditional_poisson, plackett_luce, top };
 constexpr Named<Law> laws[] = {
     {"conditional_poisson", Law::conditional_poisson}, {"plackett_luce", Law::plackett_luce}, {"top", Law::top}};
 
+/// The keys over which an indexer imitates.
+enum class Over { all, picked };
+constexpr Named<Over> all_over[] = {{"all", Over::all}, {"picked", Over::picked}};
+
 struct Config {
   int layers = 2, heads = 2, picks = 1;
   std::size_t width = 32, inner = 64;
@@ -38,6 +42,7 @@ struct Config {
   Within within = Within::softmax;
   std::size_t index_heads = 2, index_width = 8;
   double imitation = 0;
+  Over over = Over::all;
 
   void declare(Fields& field) {
     field(layers, "layers", 1, 16, "layers of attention and feed-forward");
@@ -52,7 +57,8 @@ struct Config {
     field(within, "within", all_within, "weights of several chosen values: the head's softmax among them, or equal ones");
     field(index_heads, "index_heads", 1, 64, "scorer=indexer: its heads, for each choice");
     field(index_width, "index_width", 1, 1024, "scorer=indexer: width of its queries and keys");
-    field(imitation, "imitation", 0, 1e6, "weight of the divergence of the indexer from dense attention in the loss");
+    field(imitation, "imitation", 0, 1e6, "weight of the divergence of the indexer from the heads' attention in the loss");
+    field(over, "over", all_over, "imitation: over all keys, by dense attention, or, with law=top, over the picked ones");
   }
 };
 
@@ -79,6 +85,8 @@ struct Sizes : Config {
       refuse(fmt::format("places=rotary turns pairs of numbers: take an even index_width, not {}", index_width));
     if (imitation > 0 && scorer != Scorer::indexer)
       refuse("imitation trains an indexer to follow the heads' dense attention: take scorer=indexer");
+    if (over == Over::picked && (imitation == 0 || picks == 0 || law != Law::top))
+      refuse("over=picked is of an imitation over keys that are picked without a draw: give imitation, picks and law=top");
     if (picks == 0 && scorer == Scorer::indexer && imitation == 0)
       refuse("with picks=0 nothing is chosen, so that an indexer has no effect: give imitation, or picks");
   }

@@ -18,12 +18,12 @@
 namespace hardgrad::models::transformer {
 
 /// The angle by which place t = 0, 1, .. turns pair i of a vector of n numbers: t / 10000^(2 i / n). (Vaswani et al. 2017, sec.
-/// 3.5, has its sine and cosine; Su et al. 2021, RoFormer, eq. 15, turns by it.)
+/// 3.5, has its sine and cosine; Su et al. 2021, RoFormer, turns by it.)
 inline double angle(int t, std::size_t pair, std::size_t n) {
   return t * std::pow(10000.0, -2 * static_cast<double>(pair) / static_cast<double>(n));
 }
 
-/// x [R, ..] in vectors of n numbers: each pair (x_2i, x_2i+1) of row r is turned by the angle of place[r] (Su et al. 2021, eq. 34).
+/// x [R, ..] in vectors of n numbers: each pair (x_2i, x_2i+1) of row r is turned by the angle of place[r] (Su et al. 2021).
 template <class T>
 Var<T> rotated(Var<T> x, std::span<const int> place, std::size_t n) {
   auto& tape = *x.tape;

@@ -280,6 +280,9 @@ TEST_CASE("transformer: faults are one line") {
   refused("imitation=1", "transformer: imitation trains an indexer to follow the heads' dense attention: take scorer=indexer");
   refused("picks=0,scorer=indexer",
           "transformer: with picks=0 nothing is chosen, so that an indexer has no effect: give imitation, or picks");
+  refused("scorer=indexer,imitation=1,over=picked",
+          "transformer: over=picked is of an imitation over keys that are picked without a draw: give imitation, picks and "
+          "law=top");
   CHECK_THROWS_AS(lively("transformer[index_heads=0]", dimensions), UsageError);
   CHECK_THROWS_AS(lively("transformer[index_width=0]", dimensions), UsageError);
   auto shorter = dimensions;

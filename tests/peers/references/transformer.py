@@ -36,6 +36,8 @@ FIXED = [
     (REPEATED, "width=8,inner=5,picks=0,places=rotary,scorer=indexer,imitation=0.7"),
     (REPEATED, "width=8,inner=5,picks=2,law=top,places=sinusoidal"),
     (REPEATED, "width=8,inner=5,picks=2,law=top,share=true,scorer=indexer,imitation=0.7"),
+    (REPEATED, "width=8,inner=5,picks=2,law=top,share=true,scorer=indexer,imitation=0.7,over=picked"),
+    (RECALL, "width=6,inner=5,picks=3,law=top,scorer=indexer,index_width=4,imitation=1.1,over=picked"),
 ]
 
 
@@ -93,10 +95,15 @@ def transformer(file: GradientFile, example: int, options, exactly=None):
             e = [x[t, : t + 1] for x in logits]
             dense = [F.softmax(x, dim=0) for x in s]
             if weight > 0:
-                targets = dense if D == M else [sum(dense) / M]
-                for target, x in zip(targets, e):
+                of_heads, of_indexer = dense, [F.log_softmax(x, dim=0) for x in e]
+                if of("over", "all") == "picked":
+                    best = [torch.sort(x, descending=True, stable=True).indices[:picks] for x in e]
+                    of_heads = [F.softmax(x[best[0 if D == 1 else m]], dim=0) for m, x in enumerate(s)]
+                    of_indexer = [F.log_softmax(x[keys], dim=0) for x, keys in zip(e, best)]
+                targets = of_heads if D == M else [sum(of_heads) / M]
+                for target, log_q in zip(targets, of_indexer):
                     target = target.detach()
-                    losses.append(weight * (target * (target.log() - F.log_softmax(x, dim=0))).sum())
+                    losses.append(weight * (target * (target.log() - log_q)).sum())
             if picks == 0:
                 read.append(torch.cat([a @ x[: t + 1] for a, x in zip(dense, v)]))
                 continue
