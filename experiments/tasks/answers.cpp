@@ -2,13 +2,16 @@
 //
 //   copy, reverse, sort   n symbols; the same symbols, in reverse order, in ascending order
 //   sum                   n digits in base `symbols`; the digits of their sum, the largest place first, no leading zeros
+//
+// For a network that reads tokens and predicts labels, the sequence is the prompt, a mark (token `symbols`) and the answer; its
+// labels are the answer and an end (label `symbols`), from the mark on.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "experiments/tasks/draws.hpp"
-#include "experiments/tasks/on_demand.hpp"
+#include "experiments/tasks/token_labels.hpp"
 
 namespace hardgrad::tasks::answers {
 namespace {
@@ -30,7 +33,8 @@ struct Config {
   }
 };
 
-/// Fields: "prompt" [B, size] and "answer" [B, longest], -1 pads. Words of answers are the prompt's symbols. Made on demand.
+/// Fields: "prompt" [B, size] and "answer" [B, longest], -1 pads. Words of answers are the prompt's symbols. Also those of
+/// TokenLabels. Made on demand.
 class Answers final : public OnDemand {
  public:
   Answers(const Config& config, Key key)
@@ -44,23 +48,33 @@ class Answers final : public OnDemand {
     longest_ = kind_ == Kind::sum ? digits_of(size_ * (symbols_ - 1)).size() : size_;
   }
   Dimensions dimensions() const override {
-    return {{"words", symbols_}, {"longest", static_cast<int>(longest_)}, {"prompt_symbols", symbols_}};
+    return {{"words", symbols_},
+            {"longest", static_cast<int>(longest_)},
+            {"prompt_symbols", symbols_},
+            {"tokens", symbols_ + 1},
+            {"positions", size_ + 1 + static_cast<int>(longest_)},
+            {"labels", symbols_ + 1}};
   }
   Batch batch(Split split, const std::vector<int>& indices) const override {
     const std::size_t B = indices.size();
     Batch batch;
     Array<int> prompt = full<int>({B, static_cast<std::size_t>(size_)}, -1), answer = full<int>({B, longest_}, -1);
+    std::vector<TokenLabels::Sequence> sequences(B);
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       const auto symbols = prompt_of(batch.id[b]), words = answer_to(symbols);
       std::copy(symbols.begin(), symbols.end(), row_of(prompt, b).begin());
       std::copy(words.begin(), words.end(), row_of(answer, b).begin());
+      for (const int symbol : symbols) sequences[b].add(symbol);
+      for (std::size_t i = 0; i <= words.size(); ++i)
+        sequences[b].add(i == 0 ? symbols_ : words[i - 1], i < words.size() ? words[i] : symbols_);
     }
     batch.integers = {{"prompt", std::move(prompt)}, {"answer", std::move(answer)}};
+    TokenLabels::put(sequences, static_cast<std::size_t>(size_) + 1 + longest_, batch);
     return batch;
   }
   std::string word(const std::string& field, int number) const override {
-    if ((field != "prompt" && field != "answer") || number < 0) return {};
+    if ((field != "prompt" && field != "answer" && field != "token" && field != "label") || number < 0) return {};
     return number == symbols_ ? "." : std::to_string(number);
   }
 
@@ -72,8 +86,8 @@ class Answers final : public OnDemand {
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (int b = 0; b < batch.examples(); ++b) {
       const auto wanted = row_of(batch.ints("answer"), b);
-      const auto said = row_of(seen.predictions, b);
-      const auto written = std::find_if(said.begin(), said.end(), [&](int w) { return w < 0 || w >= symbols_; });
+      const auto said = TokenLabels::predicted(seen, b);
+      const auto written = std::find_if(said.begin(), said.end(), [&](int w) { return w >= symbols_; });
       const auto right = std::find(wanted.begin(), wanted.end(), -1);
       metrics[0].add(std::equal(said.begin(), written, wanted.begin(), right));
       metrics[1].add(static_cast<double>(written - said.begin()));

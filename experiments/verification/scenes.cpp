@@ -47,6 +47,10 @@ const std::vector<SceneSpec>& scene_specs() {
       {"ponderer_sequence", "puzzle[kind=logic,size=2,length=2]", "ponderer[hidden=6,steps=3,beta=0.3,tau=0.1]", 2},
       {"tape_machine", "algorithm[bits=2,max_length=1]", "tape_machine[cells=3,width=3,hidden=12]", 4},
       {"programmer", "tables[columns=2,max_rows=3,range=1,lists=false]", "programmer[steps=2,hidden=8,embedding=32]", 4},
+      {"transformer", "recall[pairs=1,queries=1,length=3,vocabulary=4]", "transformer[width=4,inner=3]", 4},
+      {"transformer_several", "induction[length=3,vocabulary=3]", "transformer[width=4,inner=3,picks=2,share=true]", 4},
+      {"transformer_layer", "recall[pairs=2,queries=2,length=4,vocabulary=4,joined=true]",
+       "transformer[layers=1,heads=1,width=8,inner=6]", 4},
       {"writer", "answers[symbols=2,size=2]", "writer[hidden=4,embedding=3,reward=share]", 4},
       {"writer_table", "sequences[longest=3]", "writer[policy=table,drift=0.5,reference=initial,away=0.5]", 1},
   };

@@ -151,6 +151,7 @@ def other_networks(quick: bool, B: int):
     sequence = "algorithm[bits=3,min_length=1,max_length=3]" if quick else "algorithm"
     bits, maps = ("units=6", "hidden=5") if quick else ("units=200", "hidden=200")
     pictures = "images[size=8]" if quick else "images"
+    recall = "recall[pairs=2,queries=2,length=6,vocabulary=6]" if quick else "recall"
     for name, task, model, estimator, K in (
         ("captioner", "caption", "captioner" + small("embedding=6,hidden=5,channels=4,features=7"), "rloo", 4),
         ("attentive reader", "cloze", "attentive_reader" + small("embedding=6,hidden=5"), "rloo", 4),
@@ -176,6 +177,7 @@ def other_networks(quick: bool, B: int):
         ("programmer", "tables", "programmer" + small("hidden=6,embedding=5"), "rloo", 4),
         ("selector", "features", "selector" + small("hidden=5"), "rloo", 4),
         ("router", "features[kind=regimes]", "router" + small("hidden=4"), "rloo", 4),
+        ("transformer", recall, "transformer" + small("width=8,inner=6"), "rloo", 4),
         ("codebook", pictures, "codebook" + small("vectors=2,codes=4,width=3,hidden=5"), "rloo", 4),
         (
             "Gaussian glimpses",

@@ -86,6 +86,9 @@ const std::vector<Case> cases = {
     {numbers, "programmer[steps=1,hidden=4,embedding=6,delta=2]", "answer", real, yes,
      std::sqrt(4 * M_PI) * std::erf(1) + 2 * std::exp(-1)},
     {cells, "programmer[steps=1,hidden=4,embedding=6]", "wanted", 2, yes, 1.01 * 1.01 * 1.01},
+    {"recall[pairs=2,queries=2,length=6,vocabulary=4]", "transformer[width=4,layers=1]", "label", 2},
+    {"induction[length=3,vocabulary=3]", "transformer[width=4,picks=2,scorer=indexer,share=true]", "label", 3},
+    {"induction[length=3,vocabulary=3]", "transformer[width=4,scorer=indexer,imitation=0.5]", "label", 3, no},
     {"answers[symbols=2,size=2]", "writer[hidden=4,embedding=3,reward=share]", "", 0, no},
 };
 
@@ -171,11 +174,11 @@ TEST_CASE("likelihoods: exp(-loss) sums to a constant over all answers, or the n
     CAPTURE(mass);
     CHECK((std::abs(mass - c.mass) < (c.symbols == real ? 1e-5 : 1e-9)) == (c.likelihood == yes));
   }
-  CHECK(summed == 30);
-  CHECK(refused == 15);
+  CHECK(summed == 32);
+  CHECK(refused == 16);
   for (const auto& scene : verification::scene_specs()) all.insert(Spec::parse(scene.model).name);
   CHECK(networks == all);
-  CHECK(all.size() == 20);
+  CHECK(all.size() == 21);
 }
 
 }  // namespace
