@@ -101,15 +101,15 @@ def test_a_network_without_a_choice_equals_its_reference(tmp_path, model, task, 
     assert comparison.loss < 1e-10 and comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
 
 
-@pytest.mark.parametrize("gradient", ["copied", "rotated"])
+@pytest.mark.parametrize("gradient", ["copied", "rotated", "directed"])
 @pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "codebook"])
 def test_the_gradient_of_the_nearest_code_equals_its_reference(tmp_path, settings, gradient):
     file = dump(tmp_path, "codebook", "images[size=8]", settings, "double", estimator=f"nearest_code[gradient={gradient}]")
-    theirs = lambda rotated: compare(file, lambda f, example, _: ([codebook.quantised(f, example, rotated)], []))
-    found = theirs(gradient == "rotated")
+    theirs = lambda of: compare(file, lambda f, example, _: ([codebook.quantised(f, example, of)], []))
+    found = theirs(gradient)
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
     if "width=1" not in settings:  # in one dimension, a rotation is a sign
-        assert theirs(gradient != "rotated").gradient > 1e-3
+        assert all(theirs(other).gradient > 1e-3 for other in {"copied", "rotated", "directed"} - {gradient})
 
 
 @pytest.mark.parametrize("model, task, settings", {case[0]: case for case in CASES}.values())
