@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradient_file import compare, load
-from references import REFERENCES, cases, codebook, listed
+from references import REFERENCES, cases, codebook, listed, router
 
 CASES, SOFT = [*cases(), *listed("SUBSETS"), *listed("HARD")], list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate", "subsets"}  # tested by closed forms instead
@@ -99,6 +99,19 @@ def test_a_network_without_a_choice_equals_its_reference(tmp_path, model, task, 
     assert not any(name.startswith("attention.") for name in file.gradient)
     comparison = compare(file, REFERENCES[model])
     assert comparison.loss < 1e-10 and comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
+
+
+@pytest.mark.parametrize("settings", ["hidden=4", "hidden=3,picks=2,experts=5"])
+def test_dense_mixer_equals_its_reference_and_is_not_the_usual_gradient(tmp_path, settings):
+    """The usual one is that of `path_only[hard_threshold=true]`; the other one reaches the gate alone."""
+    found = {}
+    for estimator, dense in (("dense_mixer", True), ("path_only[hard_threshold=true]", False)):
+        file = dump(tmp_path, "router", "features[features=4]", settings, "double", estimator=estimator)
+        found[dense] = file.gradient
+        theirs = compare(file, lambda f, example, _: ([router.densely_mixed(f, example, dense)], []))
+        assert theirs.loss < 1e-10 and theirs.gradient < 1e-10 and theirs.entry < 1e-10, (estimator, theirs)
+    apart = {name: abs(found[True][name] - found[False][name]).max() for name in found[True]}
+    assert {name for name, by in apart.items() if by > 1e-6} == {"gate.weight", "gate.bias"}, apart
 
 
 @pytest.mark.parametrize("gradient", ["copied", "rotated", "directed"])
