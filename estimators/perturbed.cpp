@@ -84,7 +84,7 @@ const EstimatorEntry entry = {
     .parameters = declared<Config>(),
     .needs = {need::relaxable},
     .promises = {promise::mean(expected, "draws=1"), promise::mean(expected, "draws=3"),
-                 promise::mean(expected, "draws=2,sigma=0.6"), promise::consistent("draws", "sigma=1")},
+                 promise::mean(expected, "draws=2,sigma=0.6")},
 };
 HARDGRAD_ESTIMATOR(Perturbed, entry)
 

@@ -29,7 +29,7 @@
 //   top_entropy      W = 0 but for this share of the batch's words, those of the highest entropy of p (Wang et al. 2025, Beyond
 //                    the 80/20 rule)
 //   aggregation c_k  sum 1, sequences 1 / n_k (GRPO), tokens K / sum_j n_j (DAPO), batch_tokens: the same over all examples,
-//                    longest 1 / T (Dr. GRPO); denominator=kept: n_k counts the words with W not 0
+//                    longest 1 / T (Dr. GRPO); denominator=kept: n_k leaves masked words out
 //   divergence D     of p from the reference policy r, with m = log p(z_t) - log r(z_t) (Schulman 2020, Approximating KL
 //                    divergence): k1 = m, k2 = m^2 / 2, k3 = exp(-m) - 1 + m, exact = KL(p_t || r_t)
 //     where=reward   beta sum_t D_t is added to f_k; for `exact` its own gradient, too; f_k lacks D_1, which no choice
@@ -112,7 +112,7 @@ struct Config {
           "a sample's choices: their sum, or divided by their number, the group's or batch's mean number, or the largest "
           "possible");
     field(denominator, "denominator", denominators,
-          "choices that aggregation counts: all, or those that bound and top_entropy keep")
+          "choices that aggregation counts: all, or those that bound=mask or shift, and top_entropy, keep")
         .absent_means(Denominator::all);
     field(divergence, "divergence", divergences, "of the policy from the reference policy");
     field(where, "where", places,
@@ -223,7 +223,7 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
       for (std::size_t i = r * columns; i < (r + 1) * columns; ++i) {
         const Word word{std::exp(log_w[t][r]), -f[i], run.l[t][r], run.log_p[t][r], run.l, r, run.n[r], place[r]};
         const double w = counted[t][r] * config_.bound->of(word, config_.limit);
-        keeps = keeps || w != 0;
+        keeps = keeps || (counted[t][r] != 0 && (w != 0 || !config_.bound->masks));
         f[i] = weighed<T>(f[i], w, log_w[t][r]);
         if (divergence.of_words() && !config_.in_reward()) {
           const double m = run.m[t][r];
@@ -422,7 +422,7 @@ SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
       const PerQuestion of_word{{l[k]}};
       const Word word{config.ratio->name == "none" ? 1 : std::exp(l[k]), -a.back(), l[k], std::log(p[k]), of_word, 0, 1, 1};
       w.push_back(config.bound->of(word, config.limit));
-      n.push_back(config.denominator == Denominator::kept && w.back() == 0 ? 0 : 1);
+      n.push_back(config.denominator == Denominator::kept && config.bound->masks && w.back() == 0 ? 0 : 1);
     }
     const auto share = sample_shares(*config.aggregation, n, K, 1);
     SmallChoice::Vector g(0.0, p.size());
@@ -453,7 +453,7 @@ const EstimatorEntry entry = {
     .promises = {promise::mean(expected, "samples=3,advantage=leave_one_out"),
                  promise::mean(expected, "samples=3,advantage=group_std,epsilon=0.2"),
                  promise::mean(expected, "samples=3,advantage=target"),
-                 promise::mean(expected, "samples=2,advantage=leave_one_out,bound=clip,aggregation=tokens,denominator=kept"),
+                 promise::mean(expected, "samples=2,advantage=leave_one_out,bound=mask,aggregation=tokens,denominator=kept"),
                  promise::mean(expected, "preset=dr_grpo,advantage=group_mean,samples=2,aggregation=sum"),
                  promise::same_moments("group_normalised[samples=3]",
                                        "preset=grpo,advantage=group_std,samples=3,aggregation=sum"),

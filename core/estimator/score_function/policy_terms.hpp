@@ -163,6 +163,7 @@ struct Bound {
   double (*of)(const Word&, const Limits&);
   bool biased = true;
   bool of_ratio = true;  // low and high are limits of a ratio
+  bool masks = false;    // a word of weight 0 is left out, not only flat
 };
 
 constexpr Bound bounds[] = {
@@ -191,7 +192,9 @@ constexpr Bound bounds[] = {
     // a constant factor of the score
     {.name = "truncate", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w); }},
     {.name = "taper", .of = [](const Word& word, const Limits& limit) { return word.advantage > 0 ? 1 : limit.of(word.w); }},
-    {.name = "mask", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w) == word.w ? word.w : 0; }},
+    {.name = "mask",
+     .of = [](const Word& word, const Limits& limit) { return limit.of(word.w) == word.w ? word.w : 0; },
+     .masks = true},
     // 0 where the word's probability has risen, for A > 0, or fallen by more than the limit
     {.name = "shift",
      .of =
@@ -200,7 +203,8 @@ constexpr Bound bounds[] = {
            const bool too_far = word.advantage > 0 ? rise > limit.high : rise < -limit.low;
            return too_far ? 0 : std::min(word.w, limit.dual);
          },
-     .of_ratio = false},
+     .of_ratio = false,
+     .masks = true},
     // the derivative of 4 / tau sigmoid(tau (w - 1)) in log w
     {.name = "sigmoid",
      .of =
