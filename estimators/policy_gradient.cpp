@@ -11,6 +11,8 @@
 //                    group_std        (f_k - mean f) / (std f + eps)   Shao et al. 2024, DeepSeekMath (GRPO)
 //                    length_weighted  f_k - sum n_j f_j / sum n_j      Hao et al. 2025, OPO; n_j choices
 //                    relative         (f_k - mean f) / |mean f|, or 0  Tajwar et al. 2026, MaxRL
+//                    target           K (p_k - q_k), p of the group's samples, normalised; q the same of the policy that drew,
+//                                     times exp(-(f_k - mean f) / std f), K degrees of freedom (Kaddour 2026, TPO)
 //                    greedy           f_k - f(most probable choices)   Rennie et al. 2017, self-critical; Li et al. 2024, ReMax
 //                    batch_std        (f_kt - mean) / (std + eps) over all choices of the batch     Hu et al. 2025, REINFORCE++
 //                    critic           sum_(s>=t) lambda^(s-t) (c_ks + V_s+1 - V_s), costs c between questions: Schulman et al.
@@ -18,13 +20,16 @@
 //   ratio w_kt       none 1, token exp(l_t), prefix exp(l_1 + .. + l_t) (Precup, Sutton & Singh 2000), sequence
 //                    exp(sum l), geometric exp(sum l / n_k) (Zheng et al. 2025, GSPO)
 //   bound W          none, clip (Schulman et al. 2017, PPO, eq. 7; two limits: Yu et al. 2025, DAPO; `dual`: Ye et al. 2020),
-//                    clip_words (Zhao et al. 2025, GMPO), truncate (Ionides 2008; MiniMax 2025, M1: CISPO; Yao et al. 2025:
+//                    clip_growing: limits to the power of sqrt(t) (Zhang et al. 2026, CTPO), clip_words (Zhao et al. 2025,
+//                    GMPO), truncate (Ionides 2008; MiniMax 2025, M1: CISPO; Yao et al. 2025:
 //                    TIS), taper: 1 if A > 0, else truncate (Le Roux et al. 2025, TOPR), mask (Liu et al. 2025, When speed
 //                    kills stability: MIS), shift: 0 where p - q exceeds high if A > 0, or -low else (Qi et al. 2026, DPPO),
 //                    sigmoid: w times the slope of 4 / tau sigmoid(tau (w - 1)) (Gao et al. 2025, SAPO),
 //                    gamma: w^k exp(lambda (1 - w)) (Shen et al. 2026, VESPO); tau, k and lambda by the sign of A
+//   top_entropy      W = 0 but for this share of the batch's words, those of the highest entropy of p (Wang et al. 2025, Beyond
+//                    the 80/20 rule)
 //   aggregation c_k  sum 1, sequences 1 / n_k (GRPO), tokens K / sum_j n_j (DAPO), batch_tokens: the same over all examples,
-//                    longest 1 / T (Dr. GRPO)
+//                    longest 1 / T (Dr. GRPO); denominator=kept: n_k leaves masked words out
 //   divergence D     of p from the reference policy r, with m = log p(z_t) - log r(z_t) (Schulman 2020, Approximating KL
 //                    divergence): k1 = m, k2 = m^2 / 2, k3 = exp(-m) - 1 + m, exact = KL(p_t || r_t)
 //     where=reward   beta sum_t D_t is added to f_k; for `exact` its own gradient, too; f_k lacks D_1, which no choice
@@ -61,6 +66,8 @@ using namespace policy;
 using From = Advantage::From;
 
 enum class Where { reward, loss, weighted };
+enum class Denominator { all, kept };
+constexpr Named<Denominator> denominators[] = {{"all", Denominator::all}, {"kept", Denominator::kept}};
 constexpr Named<Where> places[] = {{"reward", Where::reward}, {"loss", Where::loss}, {"weighted", Where::weighted}};
 
 struct Config {
@@ -71,7 +78,9 @@ struct Config {
   const Ratio* ratio = row_of(ratios, "sequence");
   const Bound* bound = row_of(bounds, "none");
   Limits limit{.low = 0.8, .high = 1.2, .dual = 1e12, .shape = {2, 3}, .rate = {1, 1.05}};
+  double top_entropy = 1;
   const Aggregation* aggregation = row_of(aggregations, "sum");
+  Denominator denominator = Denominator::all;
   const Divergence* divergence = row_of(divergences, "none");
   Where where = Where::reward;
   double beta = 0;
@@ -88,7 +97,7 @@ struct Config {
     field(limit.low, "low", 0, 1e12, "smallest ratio of `bound`; bound=shift: largest fall of a probability");
     field(limit.high, "high", 0, 1e12, "largest ratio of `bound`; bound=shift: largest rise of a probability");
     field(limit.dual, "dual", 1, 1e12,
-          "largest ratio of bound=clip for worse samples than the baseline, of bound=shift for all");
+          "largest ratio of bound=clip and clip_growing for worse samples than the baseline, of bound=shift for all");
     const auto by_sign = [&](BySign& of, const char* positive, const char* negative, const char* what) {
       field(of.positive, positive, 0, 1e6, what).above().absent_means(of.positive);
       field(of.negative, negative, 0, 1e6, "the same for the other samples").above().absent_means(of.negative);
@@ -96,9 +105,15 @@ struct Config {
     by_sign(limit.shape, "shape_positive", "shape_negative", "k of bound=gamma for better samples than the baseline");
     by_sign(limit.rate, "rate_positive", "rate_negative",
             "lambda of bound=gamma, tau of bound=sigmoid, for better samples than the baseline");
+    field(top_entropy, "top_entropy", 0, 1, "share of the batch's words, those of highest entropy, whose score counts")
+        .above()
+        .absent_means(1);
     field(aggregation, "aggregation", aggregations,
           "a sample's choices: their sum, or divided by their number, the group's or batch's mean number, or the largest "
           "possible");
+    field(denominator, "denominator", denominators,
+          "choices that aggregation counts: all, or those that bound=mask or shift, and top_entropy, keep")
+        .absent_means(Denominator::all);
     field(divergence, "divergence", divergences, "of the policy from the reference policy");
     field(where, "where", places,
           "the divergence: added to the loss of samples, differentiated, or differentiated with its ratio");
@@ -107,6 +122,7 @@ struct Config {
   }
   bool near_reference() const { return divergence->name != "none" && beta > 0; }
   bool in_reward() const { return where == Where::reward; }
+  bool of_some_words() const { return top_entropy < 1; }
 };
 
 template <class T>
@@ -130,11 +146,12 @@ class PolicyGradient final : public Estimator<T> {
     DrawnFrom policy;           // p
     std::vector<double> n;      // [R] choices of each sample, at least 1
     PerQuestion l, m, log_p;    // of each choice: log p - log q; log p - log r; log p
-    std::vector<double> share;  // [R] c
+    std::vector<double> share;  // [R] c, once signals are known
   };
   Run run(const Problem<T>& given) const;
   PerQuestion log_probabilities(Run& run, DrawnFrom of) const;
   PerQuestion log_ratios(Run& run, DrawnFrom other) const;
+  PerQuestion counted(Run& run) const;
   Var<T> path(Run& run) const;
   Var<T> divergence_of_questions(Run& run) const;
   double loss(Run& run) const;
@@ -173,27 +190,57 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
     GreedyHandler<T> most_probable;
     greedy.emplace(given, 1, most_probable);
   }
-  const auto score = sampled.score(
-      credit,
-      [&](int t, std::vector<double>& f) {
-        const int columns = sampled.columns(t, credit);
-        if (!known.empty())
-          f = known[t];
-        else if (greedy)
-          subtract_baseline(f, greedy->returns(t, credit), columns);
-        else if (advantage.compare)
-          advantage.compare(f, {config_.samples, columns, run.n, config_.epsilon});
-        for (std::size_t i = 0; i < f.size(); ++i) {
-          const std::size_t r = i / columns;
-          const Word word{std::exp(log_w[t][r]), -f[i], run.l[t][r], run.log_p[t][r], run.l, r, run.n[r]};
-          f[i] = weighed<T>(f[i], config_.bound->of(word, config_.limit), log_w[t][r]);
-          if (divergence.of_words() && !config_.in_reward()) {
-            const double m = run.m[t][r];
-            f[i] += config_.beta *
-                    (config_.where == Where::loss ? divergence.slope(m) : std::exp(run.l[t][r]) * divergence.weighted_slope(m));
-          }
-          f[i] *= run.share[r];
+  const auto counted = this->counted(run);
+  const auto whole = [&](const PerQuestion& of) {
+    std::vector<double> sum(run.n.size());
+    for (const auto& at : of)
+      for (std::size_t r = 0; r < sum.size(); ++r) sum[r] += at[r];
+    return sum;
+  };
+  const auto log_p = whole(run.log_p), l = whole(run.l);
+  std::vector<double> log_q(log_p), place(log_p.size()), kept(log_p.size());
+  for (std::size_t r = 0; r < log_q.size(); ++r) log_q[r] -= l[r];
+  std::vector<std::vector<double>> signal(sampled.steps());
+  std::vector<double> returns;
+  for (int t = 0; t < sampled.steps(); ++t) {
+    const int columns = sampled.columns(t, credit);
+    const auto& [question, choice] = sampled.episode().steps()[t];
+    auto& f = signal[t];
+    if (!known.empty()) {
+      f = known[t];
+    } else {
+      if (t == 0 || credit == Credit::reward_to_go) returns = sampled.returns(t, credit);  // else the same at every step
+      f = returns;
+      if (greedy)
+        subtract_baseline(f, greedy->returns(t, credit), columns);
+      else if (advantage.compare)
+        advantage.compare(f, {config_.samples, columns, run.n, log_p, log_q, config_.epsilon});
+    }
+    for (std::size_t r = 0; r < run.n.size(); ++r) {
+      const bool chooses = question.chooses(choice.rows->parent[r]);
+      place[r] += chooses;
+      bool keeps = false;
+      for (std::size_t i = r * columns; i < (r + 1) * columns; ++i) {
+        const Word word{std::exp(log_w[t][r]), -f[i], run.l[t][r], run.log_p[t][r], run.l, r, run.n[r], place[r]};
+        const double w = counted[t][r] * config_.bound->of(word, config_.limit);
+        keeps = keeps || (counted[t][r] != 0 && (w != 0 || !config_.bound->masks));
+        f[i] = weighed<T>(f[i], w, log_w[t][r]);
+        if (divergence.of_words() && !config_.in_reward()) {
+          const double m = run.m[t][r];
+          f[i] += config_.beta *
+                  (config_.where == Where::loss ? divergence.slope(m) : std::exp(run.l[t][r]) * divergence.weighted_slope(m));
         }
+      }
+      kept[r] += chooses && keeps;
+    }
+  }
+  run.share =
+      sample_shares(*config_.aggregation, config_.denominator == Denominator::kept ? kept : run.n, config_.samples, longest_);
+  const auto score = sampled.score(
+      Credit::whole,
+      [&](int t, std::vector<double>& f) {
+        f = std::move(signal[t]);
+        for (std::size_t i = 0; i < f.size(); ++i) f[i] *= run.share[i * run.share.size() / f.size()];
       },
       run.policy);
   auto surrogate = add(score, path(run));
@@ -223,7 +270,6 @@ auto PolicyGradient<T>::run(const Problem<T>& given) const -> Run {
   run.log_p = log_probabilities(run, policy);
   run.l = log_ratios(run, off_policy ? DrawnFrom::behaviour : policy);
   run.m = log_ratios(run, of_words ? DrawnFrom::reference : policy);
-  run.share = sample_shares(*config_.aggregation, run.n, config_.samples, longest_);
   return run;
 }
 
@@ -245,6 +291,27 @@ PerQuestion PolicyGradient<T>::log_ratios(Run& run, DrawnFrom other) const {
   for (std::size_t t = 0; t < ratios.size(); ++t)
     for (std::size_t r = 0; r < run.n.size(); ++r) ratios[t][r] -= others[t][r];
   return ratios;
+}
+
+/// 1 for the words whose entropy is at or above its quantile over the batch, 0 for the others.
+template <class T>
+PerQuestion PolicyGradient<T>::counted(Run& run) const {
+  PerQuestion counts(run.sampled.steps(), std::vector<double>(run.n.size(), 1));
+  if (!config_.of_some_words()) return counts;
+  std::vector<double> entropies;
+  for (std::size_t t = 0; t < counts.size(); ++t) {
+    const auto& [question, choice] = run.sampled.episode().steps()[t];
+    const auto entropy = question.of(run.policy)->entropy().value();
+    for (std::size_t r = 0; r < run.n.size(); ++r) {
+      const int asking = choice.rows->parent[r];
+      counts[t][r] = static_cast<double>(entropy.data[asking]);
+      if (question.chooses(asking)) entropies.push_back(counts[t][r]);
+    }
+  }
+  const double least = entropies.empty() ? 0 : quantile(entropies, 1 - config_.top_entropy);
+  for (auto& at : counts)
+    for (auto& c : at) c = c >= least;
+  return counts;
 }
 
 // Costs are weighted by the ratio of the choices before them.
@@ -310,7 +377,7 @@ std::string target_of(const Config& config) {
 
 bool is_biased(const Config& config) {
   return config.advantage->biased || (config.advantage->from == From::critic && config.lambda < 1) || config.ratio->biased ||
-         config.bound->biased || config.aggregation->biased ||
+         config.bound->biased || config.of_some_words() || config.aggregation->biased ||
          (config.near_reference() && (config.divergence->biased || !config.in_reward()));
 }
 
@@ -335,23 +402,31 @@ std::string why_not(const Settings& settings, const Structure& structure) {
              : "divergence and advantage=relative have targets of their own: take target=expected_loss, or neither";
 }
 
-// E 1/K sum_k A_k W(w_k) (one_hot(z_k) - p): a single choice, for which all ratios but `none` are equal
+// E 1/K sum_k c_k A_k W(w_k) (one_hot(z_k) - p): a single choice, for which all ratios but `none` are equal
 SmallChoice::Vector expected(const Config& config, const SmallChoice& at) {
   const int K = config.samples;
-  SmallChoice::Vector log_w(0.0, at.logits.size());
-  if (config.ratio->name != "none") log_w = std::log(at.p() / at.q());
+  const auto p = at.p(), q = at.q();
+  const SmallChoice::Vector l = std::log(p / q);
   return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
-    double mean = 0, squares = 0;
+    double mean = 0, squares = 0, all_p = 0, all_q = 0;
     for (const auto k : z) mean += at.loss(at.one_hot(k)) / K;
     for (const auto k : z) squares += std::pow(at.loss(at.one_hot(k)) - mean, 2);
-    const double divisor = config.advantage->divisor(squares, K, config.epsilon);
-    SmallChoice::Vector g(0.0, at.logits.size());
+    const double deviation = squares > 0 ? std::sqrt(squares / K) : 1;
+    const auto tilted = [&](std::size_t k) { return q[k] * std::exp((mean - at.loss(at.one_hot(k))) / deviation); };
+    for (const auto k : z) all_p += p[k], all_q += tilted(k);
+    std::vector<double> a, w, n;
     for (const auto k : z) {
-      const double a = (at.loss(at.one_hot(k)) - mean) / divisor;
-      const PerQuestion l{{std::log(at.p()[k] / at.q()[k])}};
-      const Word word{std::exp(log_w[k]), -a, l[0][0], std::log(at.p()[k]), l, 0, 1};
-      g += a * config.bound->of(word, config.limit) / K * (at.one_hot(k) - at.p());
+      a.push_back(config.advantage->divisor
+                      ? (at.loss(at.one_hot(k)) - mean) / config.advantage->divisor(squares, K, config.epsilon)
+                      : K * (p[k] / all_p - tilted(k) / all_q));
+      const PerQuestion of_word{{l[k]}};
+      const Word word{config.ratio->name == "none" ? 1 : std::exp(l[k]), -a.back(), l[k], std::log(p[k]), of_word, 0, 1, 1};
+      w.push_back(config.bound->of(word, config.limit));
+      n.push_back(config.denominator == Denominator::kept && config.bound->masks && w.back() == 0 ? 0 : 1);
     }
+    const auto share = sample_shares(*config.aggregation, n, K, 1);
+    SmallChoice::Vector g(0.0, p.size());
+    for (int k = 0; k < K; ++k) g += share[k] * a[k] * w[k] / K * (at.one_hot(z[k]) - p);
     return g;
   });
 }
@@ -366,7 +441,10 @@ const EstimatorEntry entry = {
     .target_of = target_of,
     .unbiased = true,
     .biased_by = is_biased,
-    .couples_by = [](const Config& config) { return config.advantage->from == From::batch || config.aggregation->over_batch; },
+    .couples_by =
+        [](const Config& config) {
+          return config.advantage->from == From::batch || config.aggregation->over_batch || config.of_some_words();
+        },
     .off_policy = true,
     .evaluations = "K; K + 1 if advantage=greedy",
     .parameters = declared<Config>(),
@@ -374,6 +452,8 @@ const EstimatorEntry entry = {
     .needs = {need::log_density},
     .promises = {promise::mean(expected, "samples=3,advantage=leave_one_out"),
                  promise::mean(expected, "samples=3,advantage=group_std,epsilon=0.2"),
+                 promise::mean(expected, "samples=3,advantage=target"),
+                 promise::mean(expected, "samples=2,advantage=leave_one_out,bound=mask,aggregation=tokens,denominator=kept"),
                  promise::mean(expected, "preset=dr_grpo,advantage=group_mean,samples=2,aggregation=sum"),
                  promise::same_moments("group_normalised[samples=3]",
                                        "preset=grpo,advantage=group_std,samples=3,aggregation=sum"),
@@ -383,7 +463,7 @@ const EstimatorEntry entry = {
                  promise::unshifted("advantage=greedy"), promise::unshifted("advantage=batch_std"),
                  promise::noiseless(Promise::Loss::constant, "advantage=batch_std"),
                  promise::noiseless_once_learned("advantage=critic"), promise::unshifted("advantage=group_mean"),
-                 promise::unshifted("advantage=length_weighted"),
+                 promise::unshifted("advantage=target"), promise::unshifted("advantage=length_weighted"),
                  promise::noiseless(Promise::Loss::constant, "advantage=group_std")},
     .why_unsupported = why_not,
 };

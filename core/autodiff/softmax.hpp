@@ -2,6 +2,7 @@
 // probability exactly 0 and log probability -inf, and do not take part in gradients.
 #pragma once
 
+#include <cmath>
 #include <span>
 
 #include "core/autodiff/tape.hpp"
@@ -25,14 +26,20 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p);
 template <class T>
 Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int> parent);
 
-// Sparsemax: the Euclidean projection of a row's logits onto the probability simplex (Martins & Astudillo 2016, From
-// softmax to sparsemax, eq. 2 and Algorithm 1). Unlike softmax it gives most options exactly 0.
+// Entmax: p_i = max((alpha - 1) x_i - tau, 0)^(1 / (alpha - 1)), with the tau for which p sums to 1. Unlike softmax, its limit
+// at alpha = 1, it gives most options exactly 0. Peters, Niculae & Martins 2019, Sparse sequence-to-sequence models; sparsemax is
+// alpha = 2: Martins & Astudillo 2016, From softmax to sparsemax, eq. 2.
 
-/// The tau for which max(x_i - tau, 0) sums to 1 over the n options. An option has weight if x_i > tau.
+/// The tau of n options; alpha above 1, at most 2.
 template <class T>
-double sparsemax_threshold(const T* x, std::size_t n);
-/// max(x - tau(x), 0) over each row's options -> [R, S]; exactly 0 beyond them.
+double entmax_threshold(const T* x, std::size_t n, double alpha);
+/// p of an option.
+inline double entmax_weight(double x, double tau, double alpha) {
+  const double above = (alpha - 1) * x - tau;
+  return above <= 0 ? 0 : alpha == 2 ? above : std::pow(above, 1 / (alpha - 1));  // NaN stays visible
+}
+/// p of each row's options -> [R, S]; exactly 0 beyond them.
 template <class T>
-Var<T> sparsemax(Var<T> x, std::span<const int> options);
+Var<T> entmax(Var<T> x, std::span<const int> options, double alpha);
 
 }  // namespace hardgrad

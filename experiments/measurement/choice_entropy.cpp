@@ -20,16 +20,17 @@ constexpr int paths = 64;  // per example, if its choices are too many to enumer
 template <class T>
 class Weights {
  public:
-  Weights(const Episode<T>& episode, bool sparse, bool sampled) : episode_(episode), sparse_(sparse), sampled_(sampled) {}
+  Weights(const Episode<T>& episode, double alpha, bool sampled) : episode_(episode), alpha_(alpha), sampled_(sampled) {}
 
   /// p(option) for one cell of a question, under the target's distribution.
   double probability(const Question<T>& question, std::size_t cell, std::size_t option) const {
     const auto& prior = question.prior_categories();
     const int options = prior.options()[cell];
     if (static_cast<int>(option) >= options) return 0;
-    if (!sparse_) return std::exp(static_cast<double>(prior.log_p().value()(cell, option)));
+    if (alpha_ == 1) return std::exp(static_cast<double>(prior.log_p().value()(cell, option)));
     const auto logits = prior.logits().value();
-    return std::max(static_cast<double>(logits(cell, option)) - sparsemax_threshold(logits.row(cell), options), 0.0);
+    return entmax_weight(static_cast<double>(logits(cell, option)), entmax_threshold(logits.row(cell), options, alpha_),
+                         alpha_);
   }
 
   /// [R]
@@ -61,7 +62,8 @@ class Weights {
 
  private:
   const Episode<T>& episode_;
-  bool sparse_, sampled_;
+  double alpha_;  // of an entmax; 1: softmax
+  bool sampled_;
   std::map<const Rows*, std::vector<double>> made_;
 };
 
@@ -94,8 +96,8 @@ double entropy_of(const Question<T>& question, const Choice<T>& choice, const st
 
 /// Sums of one run, by site.
 template <class T>
-std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sampled) {
-  Weights<T> weights(episode, sparse, sampled);
+std::map<std::string, Sum> sums(const Episode<T>& episode, double alpha, bool sampled) {
+  Weights<T> weights(episode, alpha, sampled);
   std::map<std::string, Sum> of_site;
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
@@ -159,7 +161,7 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
       handler = std::make_unique<SampleHandler<T>>(paths, random, example.id);
     Episode<T> episode(tape, *handler, 1);
     model.run(example, episode);
-    of_example[b] = sums(episode, sparse, !feeding || !enumerate);
+    of_example[b] = sums(episode, sparse ? target.settings().real("alpha") : 1, !feeding || !enumerate);
   });
   Mean all;
   std::map<std::string, Mean> by_site;

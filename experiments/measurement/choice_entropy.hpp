@@ -19,7 +19,7 @@ struct ChoiceEntropy {
 /// runs over the examples that choose at all. A row with a single option (padding) is not a choice. NaN if no example chooses.
 ///
 /// For numbers it is the differential entropy of a column, which may be negative; it is taken along sampled paths if choices
-/// feed later ones. p is the network's softmax (not a learned posterior), or its sparsemax for target `sparsemax`. For target
+/// feed later ones. p is the network's softmax (not a learned posterior), or its entmax for target `sparsemax`. For target
 /// `soft` the entropies are taken along the one run that is fed with expected choices. If choices feed later ones, all prefixes
 /// are enumerated, provided that no example has more than `leaf_cap` sets of choices. Otherwise 64 paths an example are
 /// sampled, keyed by `noise` (NaN for sparsemax). `stop` is polled between examples.

@@ -148,18 +148,33 @@ TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bi
 }
 
 TEST_CASE("sparsemax has its target's gradient, and the target's value agrees with finite differences") {
-  for (bool feeding : {false, true}) {
-    Recurrent<double> model(feeding);
-    const auto batch = Recurrent<double>::batch();
-    CHECK(bias_of("sparsemax", model, batch) < 1e-10);
-    const auto differences = finite_differences("sparsemax", model, batch);
-    const auto gradient = exact_gradient("sparsemax", model, batch, 1e6);
-    for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(std::abs(gradient[i] - differences[i]) < 1e-7);
+  for (const std::string spec : {"sparsemax", "sparsemax[alpha=1.5]", "sparsemax[alpha=1.2]"}) {
+    CAPTURE(spec);
+    for (bool feeding : {false, true}) {
+      Recurrent<double> model(feeding);
+      const auto batch = Recurrent<double>::batch();
+      CHECK(bias_of(spec, model, batch) < 1e-10);
+      const auto differences = finite_differences(spec, model, batch);
+      const auto gradient = exact_gradient(spec, model, batch, 1e6);
+      for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(std::abs(gradient[i] - differences[i]) < 1e-7);
+    }
+    for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
+      CAPTURE(toy);
+      auto model = model_of(toy);
+      CHECK(bias_of(spec, *model) < 1e-10);
+    }
   }
-  for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
-    CAPTURE(toy);
-    auto model = model_of(toy);
-    CHECK(bias_of("sparsemax", *model) < 1e-10);
+}
+
+TEST_CASE("entmax-1.5 in closed form: the exact gradient of one bit") {
+  // Logits (0, phi): sqrt(p_1) = u, sqrt(p_0) = u - phi / 2, u = (phi / 2 + sqrt(2 - phi^2 / 4)) / 2; dp / dphi = u (u - phi / 2)
+  // / (2 u - phi / 2).
+  for (double phi : {-0.6, 0.0, 0.35, 1.7}) {
+    const auto truth =
+        exact_reference("sparsemax[alpha=1.5]", *model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]"), one_example(), 10);
+    const double u = (phi / 2 + std::sqrt(2 - phi * phi / 4)) / 2, v = u - phi / 2;
+    CHECK(truth.value == doctest::Approx(v * v * 0.09 + u * u * 0.49).epsilon(1e-13));
+    CHECK(std::abs(truth.gradient[0] - (0.49 - 0.09) * u * v / (u + v)) < 1e-10);
   }
 }
 

@@ -2,6 +2,9 @@
 // targets of rewards against finite differences.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/autodiff/tape.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/score_function/score_function.hpp"
@@ -85,6 +88,43 @@ TEST_CASE("policy_gradient: aggregation=batch_tokens divides by the words of all
   CHECK(largest_difference(by_hand, found) < 1e-14);
   CHECK(largest_difference(drawn("policy_gradient[samples=9,advantage=none,ratio=none,aggregation=tokens]", 0).first, found) >
         1e-4);
+}
+
+TEST_CASE("policy_gradient: top_entropy keeps the words of highest entropy of all examples' samples") {
+  const auto found = drawn("policy_gradient[samples=9,advantage=none,ratio=none,top_entropy=0.4]", 0).first;
+  const auto model = writer();
+  Tape<double> tape;
+  KeyedRandomness random(Key(9));
+  const auto batch = two_prompts();
+  Sampled<double> sampled({tape, *model, batch, random}, 9);
+  std::vector<std::vector<double>> entropy, signal;
+  std::vector<double> all;
+  for (const auto& [question, choice] : sampled.episode().steps()) {
+    const auto of_rows = question.distribution->entropy().value();
+    auto& here = entropy.emplace_back();
+    for (const int parent : choice.rows->parent) {
+      here.push_back(of_rows.data[parent]);
+      if (question.chooses(parent)) all.push_back(here.back());
+    }
+  }
+  std::sort(all.begin(), all.end());
+  const double place = 0.6 * static_cast<double>(all.size() - 1), below = std::floor(place);
+  const auto i = static_cast<std::size_t>(below);
+  const double least = all[i] + (place - below) * (all[i + 1] - all[i]);
+  int kept[] = {0, 0}, left = 0;  // of each example
+  for (int t = 0; t < sampled.steps(); ++t) {
+    signal.push_back(sampled.returns(t, Credit::whole));
+    for (std::size_t r = 0; r < sampled.rows(); ++r)
+      if (entropy[t][r] >= least)
+        kept[r / 9] += sampled.episode().steps()[t].question.chooses(sampled.episode().steps()[t].choice.rows->parent[r]);
+      else
+        signal[t][r] = 0, ++left;
+  }
+  REQUIRE((kept[0] != kept[1] && left > 5));  // examples by themselves would keep equal shares
+  std::vector<double> by_hand(model->parameters().size());
+  differentiate(sampled.score(signal), model->parameters(), by_hand);
+  CHECK(largest_difference(by_hand, found) < 1e-14);
+  CHECK(estimator_of("policy_gradient[top_entropy=0.4]", *model)->couples_examples());
 }
 
 TEST_CASE("policy_gradient: a value changes the advantages, and between the extremes lambda mixes them") {

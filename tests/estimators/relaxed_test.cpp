@@ -53,6 +53,18 @@ TEST_CASE("straight_through on one bit with two temperatures: one for the draw, 
     }
 }
 
+TEST_CASE("perturbed on one bit: with x the mean of M draws, the derivative of x is x (1 - p) / sigma") {
+  for (double phi : logits)
+    for (const auto& [draws, sigma] : {std::pair{1, 1.0}, {2, 1.0}, {5, 1.0}, {3, 0.6}}) {
+      CAPTURE(phi);
+      CAPTURE(draws);
+      const OneBit bit{phi, 0.3};
+      const double p = sigmoid(phi / sigma);  // E[x f'(x)] = 2 (E[x^2] - t p)
+      const double square = p * p + p * (1 - p) / draws, mean = 2 * (1 - p) / sigma * (square - 0.3 * p);
+      CHECK(std::abs(bit.moments(fmt::format("perturbed[draws={},sigma={}]", draws, sigma)).mean[0] - mean) < 1e-10);
+    }
+}
+
 TEST_CASE("straight_through is exact if f is linear in each of independent choices") {
   for (const auto* spec :
        {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {

@@ -9,10 +9,10 @@ import tomllib
 from test_links import TREE, pages
 
 
-def listed(*what: str) -> list | dict:
+def listed(*what: str, verb: str = "list") -> list | dict:
     return json.loads(
         subprocess.run(
-            [os.environ["HARDGRAD_BINARY"], "list", *what, "--json"], capture_output=True, text=True, check=True
+            [os.environ["HARDGRAD_BINARY"], verb, *what, "--json"], capture_output=True, text=True, check=True
         ).stdout
     )
 
@@ -46,3 +46,12 @@ def test_the_sweep_of_every_estimator_has_every_estimator():
     assert {row["estimator"] for row in rows} == estimators and len(networks) == 3
     works = {name for name in estimators if all(row["works"] for row in rows if row["estimator"] == name)}
     assert grid == works - {"path_only"} and len(grid) > 50  # its head says why path_only is left out
+
+
+def test_the_studies_of_policy_gradients_have_every_preset():
+    """policies_cards has rewards of 0 and 1, too, which maxrl needs."""
+    presets = {preset["name"] for preset in listed("policy_gradient", verb="describe")["presets"]}
+    for study, missing in (("policies", {"maxrl"}), ("policies_cards", set())):
+        specs = tomllib.loads((TREE / f"experiments/configs/{study}.toml").read_text("utf-8"))["grid"]["estimator"]
+        found = {name for spec in specs for name in re.findall(r"preset=(\w+)", spec)}
+        assert found == presets - missing and len(found) > 20, study

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradient_file import compare, load
-from references import REFERENCES, cases, codebook, listed
+from references import REFERENCES, cases, codebook, listed, router
 
 CASES, SOFT = [*cases(), *listed("SUBSETS"), *listed("HARD")], list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate", "subsets"}  # tested by closed forms instead
@@ -101,15 +101,28 @@ def test_a_network_without_a_choice_equals_its_reference(tmp_path, model, task, 
     assert comparison.loss < 1e-10 and comparison.gradient < 1e-10 and comparison.entry < 1e-10, comparison
 
 
-@pytest.mark.parametrize("gradient", ["copied", "rotated"])
+@pytest.mark.parametrize("settings", ["hidden=4", "hidden=3,picks=2,experts=5"])
+def test_dense_mixer_equals_its_reference_and_is_not_the_usual_gradient(tmp_path, settings):
+    """The usual one is that of `path_only[hard_threshold=true]`; the other one reaches the gate alone."""
+    found = {}
+    for estimator, dense in (("dense_mixer", True), ("path_only[hard_threshold=true]", False)):
+        file = dump(tmp_path, "router", "features[features=4]", settings, "double", estimator=estimator)
+        found[dense] = file.gradient
+        theirs = compare(file, lambda f, example, _: ([router.densely_mixed(f, example, dense)], []))
+        assert theirs.loss < 1e-10 and theirs.gradient < 1e-10 and theirs.entry < 1e-10, (estimator, theirs)
+    apart = {name: abs(found[True][name] - found[False][name]).max() for name in found[True]}
+    assert {name for name, by in apart.items() if by > 1e-6} == {"gate.weight", "gate.bias"}, apart
+
+
+@pytest.mark.parametrize("gradient", ["copied", "rotated", "directed"])
 @pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "codebook"])
 def test_the_gradient_of_the_nearest_code_equals_its_reference(tmp_path, settings, gradient):
     file = dump(tmp_path, "codebook", "images[size=8]", settings, "double", estimator=f"nearest_code[gradient={gradient}]")
-    theirs = lambda rotated: compare(file, lambda f, example, _: ([codebook.quantised(f, example, rotated)], []))
-    found = theirs(gradient == "rotated")
+    theirs = lambda of: compare(file, lambda f, example, _: ([codebook.quantised(f, example, of)], []))
+    found = theirs(gradient)
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
     if "width=1" not in settings:  # in one dimension, a rotation is a sign
-        assert theirs(gradient != "rotated").gradient > 1e-3
+        assert all(theirs(other).gradient > 1e-3 for other in {"copied", "rotated", "directed"} - {gradient})
 
 
 @pytest.mark.parametrize("model, task, settings", {case[0]: case for case in CASES}.values())

@@ -81,16 +81,16 @@ Var<T> path_entropy(Episode<T>& episode) {
 
 namespace {
 
-/// Product of the sparsemax weights of the choices on the path to `rows` [R, 1]; for side-by-side columns,
+/// Product of the entmax weights of the choices on the path to `rows` [R, 1]; for side-by-side columns,
 /// their weights [R, D].
 template <class T>
-Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<const Rows*, Var<T>>& made) {
+Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, double alpha, std::map<const Rows*, Var<T>>& made) {
   if (auto it = made.find(&rows); it != made.end()) return it->second;
   const auto& [question, choice] = episode.steps()[rows.step];
   const std::size_t D = question.site.columns;
   const auto choices = question.parent_choices(rows);
   const auto& categories = question.categories();
-  const auto of_cell = reshape(pick(sparsemax(categories.logits(), std::span<const int>(categories.options())),
+  const auto of_cell = reshape(pick(entmax(categories.logits(), std::span<const int>(categories.options()), alpha),
                                     std::span<const int>(choices), std::span<const int>(choice.option())),
                                D);
   if (choice.side_by_side) {
@@ -101,20 +101,22 @@ Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<
   auto weight = slice_columns(of_cell, 0, 1);
   for (std::size_t d = 1; d < D; ++d) weight = multiply(weight, slice_columns(of_cell, d, 1));
   if (!rows.origin->is_root())
-    weight = multiply(weight, gather_rows(sparse_path_weight(episode, *rows.origin, made), std::span<const int>(rows.parent)));
+    weight = multiply(weight,
+                      gather_rows(sparse_path_weight(episode, *rows.origin, alpha, made), std::span<const int>(rows.parent)));
   return made[&rows] = weight;
 }
 
 }  // namespace
 
 template <class T>
-Var<T> sparse_expected_loss(Episode<T>& episode) {
+Var<T> sparse_expected_loss(Episode<T>& episode, double alpha) {
   const double share = 1.0 / episode.examples();
   std::map<const Rows*, Var<T>> made;
   auto total = episode.tape().constant(1, 1);
   for (const auto& cost : episode.costs()) {
     const auto loss = loss_of_paths(episode, cost);
-    total = add(total, sum(cost.rows->is_root() ? loss : multiply(sparse_path_weight(episode, *cost.rows, made), loss), share));
+    total = add(total,
+                sum(cost.rows->is_root() ? loss : multiply(sparse_path_weight(episode, *cost.rows, alpha, made), loss), share));
   }
   return total;
 }
@@ -132,7 +134,8 @@ std::vector<double> enumeration_terms(const Target& target, const Model<T>& mode
 }
 
 template <class T>
-Estimate<T> estimate_of(const Problem<T>& problem, Handler<T>& handler, CostWeights weights, Var<T> (*objective)(Episode<T>&)) {
+Estimate<T> estimate_of(const Problem<T>& problem, Handler<T>& handler, CostWeights weights,
+                        const std::type_identity_t<std::function<Var<T>(Episode<T>&)>>& objective) {
   auto episode = problem.run(handler, weights);
   auto value = objective(*episode);
   return {.surrogate = value, .episode = std::move(episode), .loss = static_cast<double>(value.item())};
@@ -161,15 +164,15 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   return target.entry().exact<T>().objective(target, problem);
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                           \
-  template Var<T> expected_loss(Episode<T>&);                                                             \
-  template Var<T> marginal_likelihood_loss(Episode<T>&);                                                  \
-  template Var<T> sparse_expected_loss(Episode<T>&);                                                      \
-  template Var<T> path_entropy(Episode<T>&);                                                              \
-  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);                           \
-  template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&);           \
-  template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                                 \
-  template Estimate<T> estimate_of(const Problem<T>&, Handler<T>&, CostWeights, Var<T> (*)(Episode<T>&)); \
+#define HARDGRAD_INSTANTIATE(T)                                                                                             \
+  template Var<T> expected_loss(Episode<T>&);                                                                               \
+  template Var<T> marginal_likelihood_loss(Episode<T>&);                                                                    \
+  template Var<T> sparse_expected_loss(Episode<T>&, double);                                                                \
+  template Var<T> path_entropy(Episode<T>&);                                                                                \
+  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);                                             \
+  template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&);                             \
+  template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                                                   \
+  template Estimate<T> estimate_of(const Problem<T>&, Handler<T>&, CostWeights, const std::function<Var<T>(Episode<T>&)>&); \
   template Estimate<T> exact_objective(const Target&, Problem<T>, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

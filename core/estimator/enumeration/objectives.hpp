@@ -1,6 +1,9 @@
 // Objectives of an episode as differentiable functions, and their exact forms when every choice is enumerated.
 #pragma once
 
+#include <functional>
+#include <type_traits>
+
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/estimator.hpp"
 
@@ -20,10 +23,10 @@ Var<T> marginal_likelihood_loss(Episode<T>& episode);
 template <class T>
 Var<T> path_entropy(Episode<T>& episode);
 
-/// Mean over the examples of the summed costs, each path weighted by the product of its choices' sparsemax weights. The episode
-/// must hold at least every path with a nonzero weight.
+/// Mean over the examples of the summed costs, each path weighted by the product of its choices' entmax weights. The episode must
+/// hold at least every path with a nonzero weight.
 template <class T>
-Var<T> sparse_expected_loss(Episode<T>& episode);
+Var<T> sparse_expected_loss(Episode<T>& episode, double alpha);
 
 /// A surrogate with exactly the target's gradient, by enumeration (for `soft`, by the expected weights). Estimate::loss is the
 /// target's value. UsageError with the count if the batch has more than `leaf_cap` terms.
@@ -36,7 +39,8 @@ std::vector<double> enumeration_terms(const Target& target, const Model<T>& mode
 
 /// Runs the model with the handler. The surrogate is the objective [1, 1] of that run, and the loss is its value.
 template <class T>
-Estimate<T> estimate_of(const Problem<T>& problem, Handler<T>& handler, CostWeights weights, Var<T> (*objective)(Episode<T>&));
+Estimate<T> estimate_of(const Problem<T>& problem, Handler<T>& handler, CostWeights weights,
+                        const std::type_identity_t<std::function<Var<T>(Episode<T>&)>>& objective);
 
 /// E[f] of an enumerated run under the problem's target, and its terms: the exact form of the expected loss and of the ELBO.
 template <class T>

@@ -50,6 +50,41 @@ inline void centre_by_length(std::span<double> f, std::size_t samples, std::size
     }
 }
 
+/// Centred values f become K (p_k - q_k), where p are the group's probabilities, normalised, and q those under which the samples were
+/// drawn, times exp(-f / their standard deviation), normalised. log_p, log_q: [B K] logarithms of the probabilities.
+inline void to_target(std::span<double> f, std::size_t samples, std::size_t columns, std::span<const double> log_p,
+                      std::span<const double> log_q) {
+  const auto normalise = [](std::vector<double>& x) {
+    const double most = *std::max_element(x.begin(), x.end());
+    double sum = 0;
+    for (auto& v : x) sum += v = std::exp(v - most);
+    for (auto& v : x) v /= sum;
+  };
+  std::vector<double> p(samples), q(samples);
+  for (std::size_t group = 0; group < log_p.size(); group += samples)
+    for (std::size_t d = 0; d < columns; ++d) {
+      const auto of = [&](std::size_t k) -> double& { return f[(group + k) * columns + d]; };
+      double squares = 0;
+      for (std::size_t k = 0; k < samples; ++k) squares += of(k) * of(k);
+      const double deviation = std::sqrt(squares / static_cast<double>(samples));
+      for (std::size_t k = 0; k < samples; ++k) {
+        p[k] = log_p[group + k];
+        q[k] = log_q[group + k] - (deviation > 0 ? of(k) / deviation : 0);
+      }
+      normalise(p);
+      normalise(q);
+      for (std::size_t k = 0; k < samples; ++k) of(k) = static_cast<double>(samples) * (p[k] - q[k]);
+    }
+}
+/// The value below which a share of the numbers lies, interpolated linearly between them.
+inline double quantile(std::vector<double> of, double share) {
+  std::sort(of.begin(), of.end());
+  const double place = share * static_cast<double>(of.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  if (below + 1 >= of.size()) return of.back();
+  return of[below] + (place - static_cast<double>(below)) * (of[below + 1] - of[below]);
+}
+
 /// [T] of each question's rows: the returns, normalised over the choices of all samples of all examples.
 template <class T>
 std::vector<std::vector<double>> normalised_over_batch(Sampled<T>& sampled, Credit credit, double epsilon) {

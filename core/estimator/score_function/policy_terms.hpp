@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -30,7 +31,8 @@ using PerQuestion = std::vector<std::vector<double>>;
 
 struct SampleGroup {
   int samples, columns;
-  const std::vector<double>& n;  // [B K] choices of each sample
+  const std::vector<double>& n;            // [B K] choices of each sample
+  const std::vector<double>&log_p, log_q;  // [B K] of whole samples, under the policy and under the one that drew them
   double epsilon;
 };
 
@@ -73,6 +75,12 @@ constexpr Advantage advantages[] = {
            divide_by_mean(f, before, group.samples, group.columns);
          },
      .target = "success_likelihood"},
+    {.name = "target",
+     .compare =
+         [](std::vector<double>& f, const SampleGroup& group) {
+           centre(f, group.samples, group.columns);
+           to_target(f, group.samples, group.columns, group.log_p, group.log_q);
+         }},
     {.name = "greedy", .from = Advantage::From::greedy_run, .biased = false},
     {.name = "batch_std", .from = Advantage::From::batch},
     {.name = "critic", .from = Advantage::From::critic, .biased = false},
@@ -127,7 +135,7 @@ struct Word {
   double l, log_p;         // log p - log q; log p
   const PerQuestion& all;  // l of all words
   std::size_t r;           // its sample
-  double n;                // words of its sample
+  double n, place;         // words of its sample, and of those up to it
 };
 
 /// Numbers for A > 0 and for the others.
@@ -145,20 +153,29 @@ struct Limits {
 /// Whether the objective min(w A, clip(w, low, high) A) is flat.
 inline bool flat(double w, double advantage, const Limits& limit) { return advantage > 0 ? w > limit.high : w < limit.low; }
 
+/// 0 where that objective is flat, and for A < 0 also where w > dual.
+inline double clipped(const Word& word, const Limits& limit) {
+  return flat(word.w, word.advantage, limit) || (word.advantage <= 0 && word.w > limit.dual) ? 0 : word.w;
+}
+
 struct Bound {
   std::string_view name;
   double (*of)(const Word&, const Limits&);
   bool biased = true;
   bool of_ratio = true;  // low and high are limits of a ratio
+  bool masks = false;    // a word of weight 0 is left out, not only flat
 };
 
 constexpr Bound bounds[] = {
     {.name = "none", .of = [](const Word& word, const Limits&) { return word.w; }, .biased = false},
-    // 0 where the objective is flat, and for A < 0 also where w > dual
-    {.name = "clip",
+    {.name = "clip", .of = clipped},
+    // the same with limits to the power of the square root of the word's place
+    {.name = "clip_growing",
      .of =
          [](const Word& word, const Limits& limit) {
-           return flat(word.w, word.advantage, limit) || (word.advantage <= 0 && word.w > limit.dual) ? 0 : word.w;
+           auto grown = limit;
+           for (double* of : {&grown.low, &grown.high, &grown.dual}) *of = std::pow(*of, std::sqrt(word.place));
+           return clipped(word, grown);
          }},
     // the geometric mean of the words' ratios, each clipped; 0 for a word whose own is
     {.name = "clip_words",
@@ -175,7 +192,9 @@ constexpr Bound bounds[] = {
     // a constant factor of the score
     {.name = "truncate", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w); }},
     {.name = "taper", .of = [](const Word& word, const Limits& limit) { return word.advantage > 0 ? 1 : limit.of(word.w); }},
-    {.name = "mask", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w) == word.w ? word.w : 0; }},
+    {.name = "mask",
+     .of = [](const Word& word, const Limits& limit) { return limit.of(word.w) == word.w ? word.w : 0; },
+     .masks = true},
     // 0 where the word's probability has risen, for A > 0, or fallen by more than the limit
     {.name = "shift",
      .of =
@@ -184,7 +203,8 @@ constexpr Bound bounds[] = {
            const bool too_far = word.advantage > 0 ? rise > limit.high : rise < -limit.low;
            return too_far ? 0 : std::min(word.w, limit.dual);
          },
-     .of_ratio = false},
+     .of_ratio = false,
+     .masks = true},
     // the derivative of 4 / tau sigmoid(tau (w - 1)) in log w
     {.name = "sigmoid",
      .of =
@@ -226,7 +246,8 @@ inline std::vector<double> sample_shares(const Aggregation& aggregation, const s
   for (std::size_t group = 0; group < n.size(); group += K) {
     double all = 0;
     for (std::size_t r = group; r < group + K; ++r) all += n[r];
-    for (std::size_t r = group; r < group + K; ++r) share[r] = aggregation.share(n[r], all, static_cast<double>(K), longest);
+    for (std::size_t r = group; r < group + K; ++r)
+      share[r] = aggregation.share(std::max(n[r], 1.0), std::max(all, 1.0), static_cast<double>(K), longest);
   }
   return share;
 }
@@ -278,6 +299,10 @@ inline const std::vector<Preset> policy_presets = {
      "the loss bnpo of trl: GRPO's, averaged over the words of a batch (local to a device there)"},
     {"cispo", "advantage=group_std,ratio=token,bound=truncate,low=0,high=1.2,aggregation=tokens",
      "MiniMax 2025, MiniMax-M1, eq. 4-5 (no lower limit; its upper limit is not given)"},
+    {"ctpo",
+     "advantage=group_std,ratio=prefix,bound=clip_growing,low=0.97531,high=1.05127,dual=1.05127,aggregation=batch_tokens",
+     "Zhang et al. 2026, Rethinking importance sampling in LLM policy optimization (2605.07331), with the limits of e^-0.025 "
+     "and e^0.05 of their code"},
     {"dapo", "advantage=group_std,ratio=token,bound=clip,low=0.8,high=1.28,aggregation=tokens",
      "Yu et al. 2025, DAPO, eq. 8, with the limits of sec. 4.1 (without dynamic sampling)"},
     {"dppo", "advantage=group_std,ratio=token,bound=shift,low=0.2,high=0.2,dual=20,aggregation=tokens",
@@ -293,6 +318,9 @@ inline const std::vector<Preset> policy_presets = {
      "Shao et al. 2024, DeepSeekMath, eq. 3-4 (sec. 4.1; beta = 0.04 there)"},
     {"gspo", "advantage=group_std,ratio=geometric,bound=clip,low=0.9997,high=1.0004,aggregation=sequences",
      "Zheng et al. 2025, Group sequence policy optimization, eq. 5-7, with the limits of sec. 5.1"},
+    {"high_entropy", "advantage=group_std,ratio=token,bound=clip,low=0.8,high=1.28,top_entropy=0.2,aggregation=batch_tokens",
+     "Wang et al. 2025, Beyond the 80/20 rule (2506.01939), as in trl: DAPO's loss of the fifth of words with the highest "
+     "entropy"},
     {"luspo", "advantage=group_std,ratio=geometric,bound=clip,low=0.998,high=1.0025",
      "LUSPO 2026, Length-unbiased sequence policy optimization (2602.05261), sec. 5.1: GSPO's loss times the length"},
     {"maxrl", "advantage=relative,ratio=none", "Tajwar et al. 2026, Maximum likelihood reinforcement learning"},
@@ -312,6 +340,7 @@ inline const std::vector<Preset> policy_presets = {
      "Yao et al. 2025, Your efficient RL framework secretly brings you off-policy RL training"},
     {"topr", "advantage=none,ratio=sequence,bound=taper,low=0,high=1",
      "Le Roux et al. 2025, Tapered off-policy REINFORCE (2503.14286), the canonical form"},
+    {"tpo", "advantage=target,ratio=none", "Kaddour 2026, Target policy optimization (2604.06159), eq. 1-3, with eta = 1"},
     {"vespo",
      "advantage=group_std,ratio=sequence,bound=gamma,shape_positive=2,rate_positive=3,shape_negative=3,rate_negative=2",
      "Shen et al. 2026, VESPO (2602.10693), with the exponents of its authors' code; words are summed"},

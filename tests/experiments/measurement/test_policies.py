@@ -213,7 +213,56 @@ def vespo(toy, group):
     return -(w**k * (rate * (1 - w)).exp() * A * toy.p[group].sum(2)).mean(1)
 
 
+def ctpo(toy, group):
+    """Zhang et al. 2026: the ratio of the words so far is a constant factor, with limits that grow with the word's place."""
+    p, A = toy.p[group], scaled(toy.rewards[group])[..., None]
+    ratio = ((toy.p - toy.q)[group].cumsum(2).detach() + p - p.detach()).exp()
+    grown = torch.arange(1, LONGEST + 1, dtype=torch.float64).sqrt()
+    low, high = 0.97531**grown, 1.05127**grown
+    worst = torch.maximum(-A * ratio, -A * torch.minimum(torch.maximum(ratio, low), high))
+    worst = torch.where(A < 0, torch.minimum(worst, -A * high), worst)  # their dual limit is the upper one
+    return mean_of_tokens(worst * toy.is_step[group], toy.length[group])
+
+
+def tpo(toy, group):
+    """Kaddour 2026: cross entropy of the group's probabilities to those of the policy that drew, tilted by standardised rewards."""
+    R = toy.rewards[group]
+    deviation = R.std(1, unbiased=False, keepdim=True)
+    u = torch.where(deviation > 0, centred(R) / deviation, torch.zeros_like(R))
+    target = torch.softmax(toy.q.detach().sum(1)[group] + u, 1)
+    return -(target * torch.log_softmax(toy.p.sum(1)[group], 1)).sum(1)
+
+
+def of_high_entropy(kept, share=0.2):
+    """Wang et al. 2025: DAPO's loss of the words with the highest entropy; kept: divided by their number, not by that of all words."""
+
+    def loss(toy, group):
+        mask = toy.is_step[group] > 0
+        H = -(toy.laws.exp() * toy.laws).sum(1).detach()[toy.state][group]
+        least = torch.nanquantile(torch.where(mask, H, torch.nan).flatten(1), 1 - share, dim=1)
+        high = mask & (H >= least[:, None, None])
+        objective = clipped((toy.p - toy.q)[group].exp(), scaled(toy.rewards[group])[..., None], 0.8, 1.28)
+        return -(objective * high).sum((1, 2)) / (high if kept else mask).sum((1, 2))
+
+    return loss
+
+
+def masked(toy, group):
+    """DPPO's words that are left out are not counted."""
+    A, p = scaled(toy.rewards[group])[..., None], toy.p[group]
+    ratio = (p - toy.q[group]).exp().detach()
+    rise = (p.exp() - toy.q[group].exp()).detach()
+    counts = (torch.where(A > 0, rise <= 0.2, rise >= -0.2) & (toy.is_step[group] > 0)).double()
+    return -(ratio.clamp(max=20) * A * p * counts).sum((1, 2)) / counts.sum((1, 2)).clamp(min=1)
+
+
 PRESETS = {
+    "preset=ctpo": ctpo,
+    "preset=tpo": tpo,
+    "preset=high_entropy": of_high_entropy(kept=False),
+    "preset=high_entropy,denominator=kept": of_high_entropy(kept=True),
+    "preset=high_entropy,top_entropy=0.5": of_high_entropy(kept=False, share=0.5),
+    "preset=dppo,denominator=kept": masked,
     "preset=bnpo": per_token(lambda ratio, A, p: clipped(ratio, A), mean_of_tokens),  # the batch is one group here
     "preset=sapo": per_token(sapo, mean_of_sequences),
     "preset=dppo": per_token(dppo, mean_of_tokens),
@@ -264,7 +313,7 @@ def divergence(kind, where, beta=0.7):
 def test_every_preset_of_the_program_has_a_loss_here():
     presets = {p["name"] for p in json.loads(hardgrad("describe", "policy_gradient", "--json"))["presets"]}
     alone = {"ppo", "maxrl"}  # in tests of their own: with a critic, and with rewards 0 and 1
-    assert presets == {settings.split(",")[0].removeprefix("preset=") for settings in PRESETS} | alone and len(presets) >= 21
+    assert presets == {settings.split(",")[0].removeprefix("preset=") for settings in PRESETS} | alone and len(presets) >= 24
 
 
 @pytest.mark.parametrize("drift", [0, 0.5])

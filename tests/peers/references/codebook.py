@@ -43,15 +43,19 @@ def codebook(file: GradientFile, example: int, options):
     return [loss], [] if options is None else [(w * log_p).sum()]
 
 
-def quantised(file: GradientFile, example: int, rotated: bool) -> torch.Tensor:
-    """The loss whose gradient is `nearest_code`: van den Oord et al. 2017, sec. 3.2, or Fifty et al. 2024, with a matrix for each
-    rotation."""
+def quantised(file: GradientFile, example: int, gradient: str) -> torch.Tensor:
+    """The loss whose gradient is `nearest_code`: van den Oord et al. 2017, sec. 3.2; rotated: Fifty et al. 2024, with a matrix for each
+    rotation; directed: Vali et al. 2025, a point and its distance from the code in a fixed direction."""
     y, h, distance = vectors(file, example)
     c, v = file.parameters["codes.weight"][distance.argmin(1)], []
-    for point, code in zip(h, c.detach()):
-        fixed = point.detach()
+    for point, code in zip(h, c):
+        if gradient == "directed":
+            apart = code - point
+            v.append(point + apart.norm() * (apart / apart.norm()).detach())
+            continue
+        fixed, code = point.detach(), code.detach()
         e, q = fixed / fixed.norm(), code / code.norm()
-        if not rotated or (e + q).norm() < 1e-6:  # opposite directions, as of numbers of different signs: no rotation
+        if gradient == "copied" or (e + q).norm() < 1e-6:  # opposite directions, as of numbers of different signs: no rotation
             v.append(point + code - fixed)
             continue
         r = (e + q) / (e + q).norm()
