@@ -68,8 +68,8 @@ DefensiveMixture::DefensiveMixture(Key noise, std::uint64_t index, const Mixture
   };
   if (whole) {
     KeyedRandomness random(noise / index / "law");
-    flat_samples_[0] = {first, static_cast<std::size_t>(index / 4 % sample_laws)};
-    if (kind == Kind::samples) flat_samples_[1] = {another(), static_cast<std::size_t>(random.below(sample_laws, {}))};
+    flat_samples_[0] = {first, static_cast<std::size_t>(index / 4 % PathLaws::laws)};
+    if (kind == Kind::samples) flat_samples_[1] = {another(), static_cast<std::size_t>(random.below(PathLaws::laws, {}))};
   } else {
     flat_ = first;
     if (kind == Kind::pair) other_flat_ = another();
@@ -113,7 +113,7 @@ MixturePlan DefensiveMixture::seen() const {
 }
 
 double DefensiveMixture::Sample::mean_ratio() const {
-  return std::accumulate(ratio.begin(), ratio.end(), 0.0) / static_cast<double>(sample_laws);
+  return std::accumulate(ratio.begin(), ratio.end(), 0.0) / static_cast<double>(PathLaws::laws);
 }
 
 std::array<double, 2> DefensiveMixture::sample_ratios() const {
@@ -174,30 +174,29 @@ auto DefensiveMixture::sample_of(const Draw& where) -> std::pair<Sample*, const 
 
 // Without the tree of paths each draw is aimed by itself, whatever may follow.
 void DefensiveMixture::set_aimed_laws(std::span<const double> p, const Draw& where, Key place_in_tree, bool peaked) {
-  auto& [aim, squares, tokens, alike] = sample_laws_;
-  flatten(p, alike);
-  aim = squares = tokens = alike;
   const auto set = [&](std::vector<double>& law, const auto& of) {
     double sum = 0;
     for (std::size_t i = 0; i < p.size(); ++i)
       if (p[i] > 0) sum += of(i);
-    if (!(sum > 0) || !std::isfinite(sum)) return;
-    for (std::size_t i = 0; i < p.size(); ++i) law[i] = p[i] > 0 ? of(i) / sum : 0;
+    if (!(sum > 0) || !std::isfinite(sum)) return flatten(p, law);
+    law.assign(p.size(), 0);
+    for (std::size_t i = 0; i < p.size(); ++i)
+      if (p[i] > 0) law[i] = of(i) / sum;
   };
   const auto* known = plan_.paths ? plan_.paths->at(place_in_tree) : nullptr;
-  if (known && known->alike.size() == p.size()) {
-    set(aim, [&](std::size_t i) { return known->trained[i]; });
-    set(squares, [&](std::size_t i) { return known->squares[i]; });
-    set(tokens, [&](std::size_t i) { return known->tokens[i]; });
-    set(alike, [&](std::size_t i) { return known->alike[i]; });
-  } else if (const auto aimed = aims_.find(place(where)); aimed != aims_.end() && aimed->second.size() == p.size()) {
-    const auto& target = aimed->second;
-    set(aim, [&](std::size_t i) { return target[i]; });
-    set(squares, [&](std::size_t i) { return target[i] / p[i] * target[i]; });
+  const auto aimed = aims_.find(place(where));
+  const auto* target = aimed != aims_.end() && aimed->second.size() == p.size() ? &aimed->second : nullptr;
+  for (std::size_t law = 0; law < PathLaws::laws; ++law) {
+    if (known && known->front().size() == p.size())
+      set(sample_laws_[law], [&](std::size_t i) { return (*known)[law][i]; });
+    else if (target && law != PathLaws::alike)
+      set(sample_laws_[law], [&](std::size_t i) { return (*target)[i] * (law == PathLaws::samples ? (*target)[i] / p[i] : 1); });
+    else
+      flatten(p, sample_laws_[law]);
   }
   if (!peaked) return;
   flatten(p, flat_law_);
-  for (std::size_t i = 0; i < p.size(); ++i) flat_law_[i] = 0.5 * flat_law_[i] + 0.25 * aim[i] + 0.25 * squares[i];
+  for (std::size_t i = 0; i < p.size(); ++i) flat_law_[i] = 0.5 * flat_law_[i] + 0.25 * sample_laws_[PathLaws::trained][i] + 0.25 * sample_laws_[PathLaws::samples][i];
 }
 
 int DefensiveMixture::categorical(std::span<const double> p, Draw where) {
@@ -217,7 +216,7 @@ int DefensiveMixture::categorical(std::span<const double> p, Draw where) {
                      : flat_sample ? flat_noise_.categorical(sample_laws_[flat_sample->law], where)
                                    : noise_.categorical(p, where);
   if (sample) {
-    for (std::size_t law = 0; law < sample_laws; ++law) sample->ratio[law] *= sample_laws_[law][option] / p[option];
+    for (std::size_t law = 0; law < PathLaws::laws; ++law) sample->ratio[law] *= sample_laws_[law][option] / p[option];
     sample->place = PathLaws::after(sample->place, where.step, option);
   }
   if (peaked) count(flat_law_[option] / p[option]);

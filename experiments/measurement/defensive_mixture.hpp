@@ -74,11 +74,10 @@ class DefensiveMixture final : public Randomness {
  private:
   using Place = std::array<std::uint32_t, 4>;
   static Place place(const Draw& where) { return {where.example, where.replica, where.step, where.column}; }
-  static constexpr std::size_t sample_laws = 4;
   struct Sample {
     std::uint32_t replica;
-    Key place;                                          ///< in the tree of paths
-    std::array<double, sample_laws> ratio{1, 1, 1, 1};  ///< of each law of a whole flat sample to the draws' own
+    Key place;                                                ///< in the tree of paths
+    std::array<double, PathLaws::laws> ratio{1, 1, 1, 1, 1};  ///< of each law of a whole flat sample to the draws' own
     double mean_ratio() const;
   };
   /// The samples of one example so far, in the order of their first draws.
@@ -116,7 +115,7 @@ class DefensiveMixture final : public Randomness {
   std::vector<Peaked> peaked_;  // in the order of their first draws
   std::size_t now_ = 0;         // the example of the last counted draw
   std::vector<double> flat_law_;
-  std::array<std::vector<double>, sample_laws> sample_laws_;
+  std::array<std::vector<double>, PathLaws::laws> sample_laws_;
   std::vector<Sampled> sampled_;  // in the order of the first draws, if the plan has samples
   std::map<Place, std::vector<double>> aims_;
 };

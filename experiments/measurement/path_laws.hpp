@@ -2,6 +2,8 @@
 // largest ratios p(z) / q(z), which q may never draw.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,13 +22,15 @@ class PathLaws {
   /// Most paths of an example that are enumerated for the laws.
   static constexpr double most_paths = 4096;
 
-  /// Unnormalised probabilities [options] of the option at a place of the tree, from sums over the paths that go on there.
-  struct Place {
-    std::vector<double> trained;  ///< p(z)
-    std::vector<double> squares;  ///< p(z)^2 / q(z) sum_t |one_hot(z_t) - p_t|^2: the second moment of the scores with their ratios
-    std::vector<double> tokens;   ///< q(z) sum_t (p_t / q_t)^2 |one_hot(z_t) - p_t|^2: the same of ratios of single choices
-    std::vector<double> alike;    ///< 1
-  };
+  /// The laws, up to factors, with the scores s_t = one_hot(z_t) - p_t at the logits and n choices: of the trained policy; the
+  /// summands of the second moments of scores with their ratios, of whole samples, of single choices
+  /// and their geometric means; all paths alike.
+  ///
+  ///   p    p^2 / q sum_t |s_t|^2    q sum_t (p_t / q_t)^2 |s_t|^2    q (p / q)^(2/n) sum_t |s_t|^2    1
+  enum Law : char { trained, samples, choices, means, alike };
+  static constexpr std::size_t laws = 5;
+  /// [options] of each law: the sums over the paths that go on with an option, at a place of the tree.
+  using Place = std::array<std::vector<double>, laws>;
   /// Of the trained and the behaviour policy of the model. Null if none draws, choices are not single options that feed later
   /// ones, or an example has too many paths.
   template <class T>
