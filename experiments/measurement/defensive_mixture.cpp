@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <numeric>
+#include <tuple>
 
 namespace hardgrad::measurement {
 namespace {
@@ -43,10 +45,10 @@ void flatten(std::span<const double> p, std::vector<double>& u) {
 std::array<double, 2> sides(double edge) { return {1 / (1 + std::exp(-edge)), 1 / (1 + std::exp(edge))}; }
 
 // The kinds of flat replicates, which are every second one, in turn.
-enum class Kind { draw, pair, sample };
+enum class Kind { draw, pair, sample, samples };
 Kind kind_of(std::uint64_t index, const MixturePlan& plan) {
   const auto turn = index / 2 % 4;
-  if (plan.samples > 0 && (plan.draws == 0 || turn % 2 == 1)) return Kind::sample;
+  if (plan.samples > 0 && (plan.draws == 0 || turn != 0)) return turn == 2 && plan.samples > 1 ? Kind::samples : Kind::sample;
   return plan.draws > 1 && turn % 2 == 1 ? Kind::pair : Kind::draw;
 }
 
@@ -56,16 +58,22 @@ DefensiveMixture::DefensiveMixture(Key noise, std::uint64_t index, const Mixture
     : noise_(noise / index), flat_noise_(noise / index / "flat"), plan_(plan), options_first_(!plan.empty()) {
   if (index % 2 == 0 || !options_first_) return;
   const auto kind = kind_of(index, plan);
-  if (kind == Kind::sample) {
-    flat_sample_ = spread(noise, index / 4, plan.samples);
-    return;
+  const bool whole = kind == Kind::sample || kind == Kind::samples;
+  const int each = whole ? plan.samples : plan.draws, place = spread(noise, index / 2, plan.examples * each);
+  flat_example_ = place / each;
+  const int first = place % each;
+  const auto another = [&] {
+    const int other = spread(noise / index, 0, each - 1);  // among the others
+    return other + (other >= first);
+  };
+  if (whole) {
+    KeyedRandomness random(noise / index / "law");
+    flat_samples_[0] = {first, static_cast<std::size_t>(index / 4 % PathLaws::laws)};
+    if (kind == Kind::samples) flat_samples_[1] = {another(), static_cast<std::size_t>(random.below(PathLaws::laws, {}))};
+  } else {
+    flat_ = first;
+    if (kind == Kind::pair) other_flat_ = another();
   }
-  const int place = spread(noise, index / 2, plan.examples * plan.draws);
-  flat_example_ = place / plan.draws;
-  flat_ = place % plan.draws;
-  if (kind == Kind::draw) return;
-  other_flat_ = spread(noise / index, 0, plan.draws - 1);  // among the others
-  other_flat_ += other_flat_ >= flat_;
 }
 
 DefensiveMixture DefensiveMixture::trial(Key noise, bool samples) {
@@ -98,16 +106,39 @@ void DefensiveMixture::count(double ratio) {
 }
 
 MixturePlan DefensiveMixture::seen() const {
-  MixturePlan plan{.examples = static_cast<int>(peaked_.size()), .samples = static_cast<int>(samples_.size())};
+  MixturePlan plan{.examples = static_cast<int>(std::max(peaked_.size(), sampled_.size()))};
   for (const auto& peaked : peaked_) plan.draws = std::max(plan.draws, peaked.seen);
+  for (const auto& of : sampled_) plan.samples = std::max(plan.samples, static_cast<int>(of.samples.size()));
   return plan;
+}
+
+double DefensiveMixture::Sample::mean_ratio() const {
+  return std::accumulate(ratio.begin(), ratio.end(), 0.0) / static_cast<double>(PathLaws::laws);
+}
+
+std::array<double, 2> DefensiveMixture::sample_ratios() const {
+  const auto n = static_cast<std::size_t>(plan_.samples), examples = static_cast<std::size_t>(plan_.examples);
+  double one = 0, two = 0;
+  for (std::size_t b = 0; b < examples; ++b) {
+    std::vector<double> ratio(n, 1.0);
+    if (b < sampled_.size())
+      for (std::size_t k = 0; k < std::min(n, sampled_[b].samples.size()); ++k) ratio[k] = sampled_[b].samples[k].mean_ratio();
+    double sum = 0, products = 0;
+    for (const double r : ratio) {
+      products += 2 * sum * r;
+      sum += r;
+    }
+    one += sum / static_cast<double>(n * examples);
+    if (n > 1) two += products / static_cast<double>(n * (n - 1) * examples);
+  }
+  return {one, two};
 }
 
 // A run with fewer examples, draws or samples than planned may make none of them flat: their share has the ratio 1.
 double DefensiveMixture::weight() const {
-  const double n = plan_.draws, samples = plan_.samples;
+  const double n = plan_.draws;
   if (plan_.empty()) return 1;
-  double ratio[3] = {};
+  double ratio[4] = {};
   if (n > 0) {
     double draws = plan_.examples, pairs = plan_.examples;
     for (std::size_t i = 0; i < peaked_.size() && i < static_cast<std::size_t>(plan_.examples); ++i) {
@@ -119,25 +150,53 @@ double DefensiveMixture::weight() const {
     ratio[int(Kind::draw)] = draws / plan_.examples;
     ratio[int(Kind::pair)] = pairs / plan_.examples;
   }
-  if (samples > 0) {
-    double of_samples = samples;
-    for (const auto& [place, sample] : samples_)
-      if (sample.number < plan_.samples) of_samples += sample.ratio - 1;
-    ratio[int(Kind::sample)] = of_samples / samples;
+  if (plan_.samples > 0) {
+    const auto [one, two] = sample_ratios();
+    ratio[int(Kind::sample)] = one;
+    ratio[int(Kind::samples)] = two;
   }
   double mean = 0;
   for (std::uint64_t turn = 0; turn < 4; ++turn) mean += ratio[int(kind_of(2 * turn + 1, plan_))] / 4;
   return 2 / (1 + mean);
 }
 
-void DefensiveMixture::set_sample_law(std::span<const double> p, const Draw& where) {
+auto DefensiveMixture::sample_of(const Draw& where) -> std::pair<Sample*, const FlatSample*> {
+  auto of = std::find_if(sampled_.begin(), sampled_.end(), [&](const auto& s) { return s.example == where.example; });
+  if (of == sampled_.end()) of = sampled_.insert(of, {where.example});
+  auto sample = std::find_if(of->samples.begin(), of->samples.end(), [&](const auto& s) { return s.replica == where.replica; });
+  if (sample == of->samples.end()) sample = of->samples.insert(sample, {where.replica, PathLaws::root(where.example)});
+  const auto place = static_cast<int>(sample - of->samples.begin());
+  const bool here = of - sampled_.begin() == flat_example_;
+  const auto flat = std::find_if(flat_samples_.begin(), flat_samples_.end(),
+                                 [&](const auto& f) { return here && f.place == place; });
+  return {&*sample, flat == flat_samples_.end() ? nullptr : &*flat};
+}
+
+// Without the tree of paths each draw is aimed by itself, whatever may follow.
+void DefensiveMixture::set_aimed_laws(std::span<const double> p, const Draw& where, Key place_in_tree, bool peaked) {
+  const auto set = [&](std::vector<double>& law, const auto& of) {
+    double sum = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      if (p[i] > 0) sum += of(i);
+    if (!(sum > 0) || !std::isfinite(sum)) return flatten(p, law);
+    law.assign(p.size(), 0);
+    for (std::size_t i = 0; i < p.size(); ++i)
+      if (p[i] > 0) law[i] = of(i) / sum;
+  };
+  const auto* known = plan_.paths ? plan_.paths->at(place_in_tree) : nullptr;
   const auto aimed = aims_.find(place(where));
-  if (aimed == aims_.end() || aimed->second.size() != p.size()) return flatten(p, sample_law_);
-  sample_law_ = aimed->second;
-  double possible = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) possible += sample_law_[i] *= p[i] > 0;
-  if (!(possible > 0)) return flatten(p, sample_law_);
-  for (double& x : sample_law_) x /= possible;
+  const auto* target = aimed != aims_.end() && aimed->second.size() == p.size() ? &aimed->second : nullptr;
+  for (std::size_t law = 0; law < PathLaws::laws; ++law) {
+    if (known && known->front().size() == p.size())
+      set(sample_laws_[law], [&](std::size_t i) { return (*known)[law][i]; });
+    else if (target && law != PathLaws::alike)
+      set(sample_laws_[law], [&](std::size_t i) { return (*target)[i] * (law == PathLaws::samples ? (*target)[i] / p[i] : 1); });
+    else
+      flatten(p, sample_laws_[law]);
+  }
+  if (!peaked) return;
+  flatten(p, flat_law_);
+  for (std::size_t i = 0; i < p.size(); ++i) flat_law_[i] = 0.5 * flat_law_[i] + 0.25 * sample_laws_[PathLaws::trained][i] + 0.25 * sample_laws_[PathLaws::samples][i];
 }
 
 int DefensiveMixture::categorical(std::span<const double> p, Draw where) {
@@ -145,18 +204,20 @@ int DefensiveMixture::categorical(std::span<const double> p, Draw where) {
   const bool peaked = is_peaked(p), whole = plan_.samples > 0 && p.size() > 1;
   if (!peaked && !whole) return noise_.categorical(p, where);
   const bool flat = peaked && next_is_flat(where);
-  if (peaked) flatten(p, flat_law_);
-  int option;
+  Sample* sample = nullptr;
+  const FlatSample* flat_sample = nullptr;
   if (whole) {
-    set_sample_law(p, where);
-    auto& sample =
-        samples_.try_emplace({where.example, where.replica}, Sample{static_cast<int>(samples_.size())}).first->second;
-    option = flat                            ? flat_noise_.categorical(flat_law_, where)
-             : sample.number == flat_sample_ ? flat_noise_.categorical(sample_law_, where)
-                                             : noise_.categorical(p, where);
-    sample.ratio *= sample_law_[option] / p[option];
+    std::tie(sample, flat_sample) = sample_of(where);
+    set_aimed_laws(p, where, sample->place, peaked);
   } else {
-    option = flat ? flat_noise_.categorical(flat_law_, where) : noise_.categorical(p, where);
+    flatten(p, flat_law_);
+  }
+  const int option = flat          ? flat_noise_.categorical(flat_law_, where)
+                     : flat_sample ? flat_noise_.categorical(sample_laws_[flat_sample->law], where)
+                                   : noise_.categorical(p, where);
+  if (sample) {
+    for (std::size_t law = 0; law < PathLaws::laws; ++law) sample->ratio[law] *= sample_laws_[law][option] / p[option];
+    sample->place = PathLaws::after(sample->place, where.step, option);
   }
   if (peaked) count(flat_law_[option] / p[option]);
   return option;

@@ -11,25 +11,29 @@
 // flat law. The mean over n is over the draws with a rare option. Where there is none, every weight is 1.
 //
 // Half of the flat replicates have two flat draws of one example: estimators without replacement may depend on two rare options
-// at once. Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there half of the flat replicates
-// draw all choices of one sample from the policy that is trained, or from flat laws where that is not known. The mean above is
-// then over these kinds, too.
+// at once. Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there three quarters of the flat
+// replicates draw all choices of one sample, or of two of an example, from laws of whole samples (path_laws.hpp), each in turn. The
+// mean above is then over these kinds, too.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/random/randomness.hpp"
+#include "experiments/measurement/path_laws.hpp"
 
 namespace hardgrad::measurement {
 
-/// The draws that may be made flat: one or two of one example, or all of a sample.
+/// The draws that may be made flat: one or two of one example, or all of one or two of its samples.
 struct MixturePlan {
-  int examples = 0;  ///< with peaked draws
+  int examples = 0;  ///< with peaked draws, or samples of a behaviour policy
   int draws = 0;     ///< peaked draws of an example, at most
-  int samples = 0;   ///< of all examples
+  int samples = 0;   ///< such samples of an example, at most
+  std::shared_ptr<const PathLaws> paths = {};  ///< of samples of a behaviour policy, if known
 
   /// True if nothing is to be made flat.
   bool empty() const { return draws == 0 && samples == 0; }
@@ -71,8 +75,20 @@ class DefensiveMixture final : public Randomness {
   using Place = std::array<std::uint32_t, 4>;
   static Place place(const Draw& where) { return {where.example, where.replica, where.step, where.column}; }
   struct Sample {
-    int number;        ///< in the order of their first draws
-    double ratio = 1;  ///< of the law of a whole flat sample to p
+    std::uint32_t replica;
+    Key place;                                                ///< in the tree of paths
+    std::array<double, PathLaws::laws> ratio{1, 1, 1, 1, 1};  ///< of each law of a whole flat sample to the draws' own
+    double mean_ratio() const;
+  };
+  /// The samples of one example so far, in the order of their first draws.
+  struct Sampled {
+    std::uint32_t example;
+    std::vector<Sample> samples = {};
+  };
+  /// The place of a flat sample, or of a second one, among those of its example, and its law.
+  struct FlatSample {
+    int place = -1;
+    std::size_t law = 0;
   };
   /// The peaked draws of one example so far, and the sums of their u_n / p_n and of its square.
   struct Peaked {
@@ -84,17 +100,23 @@ class DefensiveMixture final : public Randomness {
   bool next_is_flat(const Draw& where);
   /// Adds u_n / p_n of that draw.
   void count(double ratio);
-  /// The law of a draw in a whole flat sample.
-  void set_sample_law(std::span<const double> p, const Draw& where);
+  /// The sample of a draw, and whether it is made flat: with which law.
+  std::pair<Sample*, const FlatSample*> sample_of(const Draw& where);
+  /// The ratios of one and of two whole flat samples.
+  std::array<double, 2> sample_ratios() const;
+  /// The laws of a draw in a whole flat sample, and the part of the aim in the flat law of a draw.
+  void set_aimed_laws(std::span<const double> p, const Draw& where, Key place, bool peaked);
 
   KeyedRandomness noise_, flat_noise_;
   MixturePlan plan_;
   bool options_first_;
-  int flat_example_ = -1, flat_ = -1, other_flat_ = -1, flat_sample_ = -1;
+  int flat_example_ = -1, flat_ = -1, other_flat_ = -1;
+  std::array<FlatSample, 2> flat_samples_;
   std::vector<Peaked> peaked_;  // in the order of their first draws
   std::size_t now_ = 0;         // the example of the last counted draw
-  std::vector<double> flat_law_, sample_law_;
-  std::map<std::array<std::uint32_t, 2>, Sample> samples_;  // by example and replica, if the plan has samples
+  std::vector<double> flat_law_;
+  std::array<std::vector<double>, PathLaws::laws> sample_laws_;
+  std::vector<Sampled> sampled_;  // in the order of the first draws, if the plan has samples
   std::map<Place, std::vector<double>> aims_;
 };
 

@@ -47,6 +47,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
   constexpr std::uint64_t runs = 16;
   const bool off_policy = model.structure_with_policies().behaviour;
   MixturePlan most;
+  const auto paths = off_policy ? PathLaws::of(model, batch) : nullptr;
   Tape<T> tape;
   for (std::uint64_t i = 0; i < runs; ++i) {
     if (i == runs / 4 && most.empty()) break;
@@ -56,7 +57,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
                                : DefensiveMixture(noise / "plan", 2 * i + 1, most);
     estimator.draw({tape, model, batch, random});
     const auto seen = random.seen();
-    most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples)};
+    most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples), paths};
   }
   return most;
 }

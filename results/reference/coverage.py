@@ -5,7 +5,8 @@
 
 Trains the twelve networks of experiments/configs/coverage.toml on the real files in DIR, and measures eight estimators on each with twenty
 seeds of the noise and default settings, always by sampling. The truth is enumerated, or found by 30,000 replicates. Then networks off policy
-and at a low temperature, with the truth of each seed. Rows in --measured are not measured again. About an hour and a half on one core.
+and at a low temperature, with the truth of each seed. About an hour and a half on one core. Measurements in --measured are not made again:
+it may be stopped at any time, and goes on with the rows that have the fewest seeds. --again ESTIMATOR measures rows of an estimator anew.
 """
 import argparse
 import json
@@ -13,6 +14,7 @@ import math
 import os
 import statistics
 import subprocess
+import time
 from pathlib import Path
 
 from program import columns, run
@@ -45,42 +47,45 @@ def measured(binary, where, spec, *options):
 
 
 def truth_of(binary, where, spec):
+    """Its numbers, and their source."""
     exact = measured(binary, where, spec, "--exact", "--outcome-cap", "1e5")
-    return (exact, "exact") if exact else (measured(binary, where, spec, "--sampled", "--replicates", "30000", "--most-replicates", "0"), "30,000")
+    found = exact or measured(binary, where, spec, "--sampled", "--replicates", "30000", "--most-replicates", "0")
+    return found and {"source": "exact" if exact else "30,000", **{quantity: found[quantity] for quantity in QUANTITIES}}
 
 
-def row(binary, name, where, spec, unbiased, own_truth=False):
-    """The counts of one line: of an estimator on a network. `unbiased`: it has no bias, although a long run's is not 0."""
-    truth, source = (None, "exact") if own_truth else truth_of(binary, where, spec)
-    if not (truth or own_truth):
+def one_seed(binary, where, spec, unbiased, truth, seed):
+    """What one measurement shows, against the truth or, if that is None, its own. `unbiased`: it has no bias, although a long run's is not
+    0. Each quantity in `held`: whether its interval holds the truth; None: there is none."""
+    at = [*where, "--seed", str(seed)]
+    truth = truth or truth_of(binary, at, spec)
+    measurement = measured(binary, at, spec, "--sampled")
+    if not (measurement and truth):
         return None
-    held = {quantity: [0, 0] for quantity in QUANTITIES}
-    ratios, small, tested, marked, runs = [], 0, 0, 0, 0
-    for seed in range(1, SEEDS + 1):
-        at = [*where, "--seed", str(seed)]
-        if own_truth:
-            truth = measured(binary, at, spec, "--exact", "--outcome-cap", "1e5")
-        measurement = measured(binary, at, spec, "--sampled")
-        if not (measurement and truth):
+    found = {"marked": bool(measurement["unsupported"]), "held": {}, "ratio": None, "small": None}
+    if found["marked"]:
+        return found
+    if truth["variance"]:
+        found["ratio"] = measurement["variance"] / truth["variance"]
+    for quantity in QUANTITIES:
+        ends, value = measurement["intervals"].get(quantity), 0.0 if unbiased and quantity == "squared_bias" else truth[quantity]
+        if ends is None or value is None:
             continue
-        runs += 1
-        if measurement["unsupported"]:
-            marked += 1
-            continue
-        if truth["variance"]:
-            ratios.append(measurement["variance"] / truth["variance"])
-        for quantity, count in held.items():
-            ends, value = measurement["intervals"].get(quantity), 0.0 if unbiased and quantity == "squared_bias" else truth[quantity]
-            if ends is None or value is None:
-                continue
-            low, high = ends[0], math.inf if ends[1] is None else ends[1]
-            slack = 1e-6 * abs(value) + 1e-9 * (truth["variance"] or 0)
-            count[1] += 1
-            count[0] += low - slack <= value <= high + slack
-        if measurement["bias_p_value_plain"] is not None and (unbiased or truth["squared_bias"] <= 1e-9 * (truth["variance"] or 0)):
-            tested += 1
-            small += measurement["bias_p_value_plain"] < 0.05
-    return {"network": name, "estimator": spec, "truth": source, "runs": runs, "marked": marked, "held": held, "small": small, "tested": tested,
+        low, high = ends[0], math.inf if ends[1] is None else ends[1]
+        slack = 1e-6 * abs(value) + 1e-9 * (truth["variance"] or 0)
+        found["held"][quantity] = low - slack <= value <= high + slack
+    if measurement["bias_p_value_plain"] is not None and (unbiased or truth["squared_bias"] <= 1e-9 * (truth["variance"] or 0)):
+        found["small"] = measurement["bias_p_value_plain"] < 0.05
+    return found
+
+
+def row_of(name, spec, source, seeds):
+    """The counts of one line, from its measurements."""
+    unmarked = [one for one in seeds if not one["marked"]]
+    held = {quantity: [one["held"][quantity] for one in unmarked if quantity in one["held"]] for quantity in QUANTITIES}
+    ratios = [one["ratio"] for one in unmarked if one["ratio"] is not None]
+    small = [one["small"] for one in unmarked if one["small"] is not None]
+    return {"network": name, "estimator": spec, "truth": source, "runs": len(seeds), "marked": len(seeds) - len(unmarked),
+            "held": {quantity: [sum(each), len(each)] for quantity, each in held.items()}, "small": sum(small), "tested": len(small),
             "mean": statistics.mean(ratios) if ratios else None, "spread": statistics.pstdev(ratios) if ratios else None}
 
 
@@ -119,10 +124,6 @@ def jobs(options):
     folder, result = Path(options.folder), Path(options.folder + ".h5")
     subprocess.run([options.binary, "run", "experiments/configs/coverage.toml", "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([options.binary, "merge", str(folder), "--out", str(result), "--partial"], check=True, stdout=subprocess.DEVNULL)
-    for task, model, file in columns(result, "task", "model", "checkpoint"):
-        kind = task.split("[")[0] + (" (real)" if "path=" in task else "")
-        for spec in ESTIMATORS:
-            yield f"{kind}: `{model}`", ["--checkpoint", str(folder / "cells" / file), "--batch", "4"], spec, False
     for length in (3, 4):
         where = ["--task", f"sequences[words=3,longest={length}]", "--model", "writer[policy=table,scale=4,drift=1]", "--batch", "2"]
         for spec in OFF_POLICY:
@@ -131,6 +132,52 @@ def jobs(options):
         where = ["--task", "bits", "--model", f"bits[bits={bits},logit=4]", "--batch", "1", "--precision", "double"]
         for spec in ("gumbel_softmax[temperature=0.01]", "straight_through", "rebar[temperature=0.1]"):
             yield f"cold: {bits} bit{'s' * (bits > 1)}, logit 4", where, spec, False
+    for task, model, file in columns(result, "task", "model", "checkpoint"):
+        kind = task.split("[")[0] + (" (real)" if "path=" in task else "")
+        for spec in ESTIMATORS:
+            yield f"{kind}: `{model}`", ["--checkpoint", str(folder / "cells" / file), "--batch", "4"], spec, False
+
+
+class Measurements:
+    """Those made, in a file: truths by network and estimator, then what each seed shows."""
+
+    def __init__(self, path, again):
+        self.path, self.truths, self.seeds = path, {}, {}
+        for text in path.read_text().splitlines() if path.exists() else []:
+            one = json.loads(text)
+            if one["estimator"] not in again:
+                self._keep(one)
+
+    def _keep(self, one):
+        row = one["network"], one["estimator"]
+        if "truth" in one:
+            self.truths[row] = one["truth"]
+        else:
+            self.seeds.setdefault(row, {})[one["seed"]] = one["shows"]
+
+    def add(self, row, **what):
+        one = {"network": row[0], "estimator": row[1], **what}
+        self._keep(one)
+        with self.path.open("a") as file:
+            file.write(json.dumps(one) + "\n")
+
+
+def measure_rows(options, made, rows):
+    """A few seeds of every row, then more: until all are measured, or the time is out."""
+    unbiased = {entry["name"] for entry in run(options.binary, "list", "estimators") if entry["unbiased"]} - {"policy_gradient"}
+    end = time.monotonic() + 60 * options.minutes
+    for until in range(4, options.seeds + 4, 4):
+        for name, where, spec, own_truth in rows:
+            row = name, spec
+            for seed in range(1, min(until, options.seeds) + 1):
+                if time.monotonic() > end:
+                    return
+                if not own_truth and row not in made.truths:
+                    made.add(row, truth=truth_of(options.binary, where, spec))
+                if seed in made.seeds.get(row, {}) or not (own_truth or made.truths[row]):
+                    continue
+                truth = None if own_truth else made.truths[row]
+                made.add(row, seed=seed, shows=one_seed(options.binary, where, spec, spec.split("[")[0] in unbiased, truth, seed))
 
 
 def main():
@@ -138,28 +185,24 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--folder", default="results/coverage-run", help="of the trained networks")
     parser.add_argument("--data", help="folder of the real files (HARDGRAD_DATA)")
-    parser.add_argument("--measured", default="results/coverage.jsonl", help="finished rows")
-    parser.add_argument("--print", action="store_true", help="print the page of the finished rows, and measure nothing")
+    parser.add_argument("--measured", default="results/coverage.jsonl", help="finished measurements")
+    parser.add_argument("--seeds", type=int, default=20, help="of each row")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which no measurement is begun")
+    parser.add_argument("--again", action="append", default=[], metavar="ESTIMATOR", help="whose finished measurements do not count")
+    parser.add_argument("--print", action="store_true", help="print the page of the finished measurements, and make none")
     parser.add_argument("--all", action="store_true", help="print every row")
     options = parser.parse_args()
     if options.data:
         os.environ["HARDGRAD_DATA"] = options.data
-    path = Path(options.measured)
-    known = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
-    done = {(one["network"], one["estimator"]): one for one in known}
-    unbiased = {entry["name"] for entry in run(options.binary, "list", "estimators") if entry["unbiased"]} - {"policy_gradient"}
+    made, every = Measurements(Path(options.measured), options.again), list(jobs(options))
+    if not options.print:
+        measure_rows(options, made, every)
     rows, left_out = [], 0
-    for name, where, spec, own_truth in jobs(options):
-        if (name, spec) not in done and options.print:
-            left_out += 1
-            continue
-        if (name, spec) not in done:
-            found = row(options.binary, name, where, spec, spec.split("[")[0] in unbiased, own_truth) or {"network": name, "estimator": spec, "runs": 0}
-            done[name, spec] = found
-            with path.open("a") as file:
-                file.write(json.dumps(found) + "\n")
-        if done[name, spec]["runs"]:
-            rows.append(done[name, spec])
+    for name, _, spec, own_truth in every:
+        truth, seeds = made.truths.get((name, spec)), [one for one in made.seeds.get((name, spec), {}).values() if one]
+        left_out += not seeds and ((name, spec) not in made.truths or truth is not None)
+        if seeds:
+            rows.append(row_of(name, spec, "exact" if own_truth else truth["source"], seeds))
     print(HEAD)
     if left_out:
         print(f"**Not measured yet:** {left_out} of the rows.\n")

@@ -51,7 +51,7 @@ TEST_CASE("weighted means over the mixture are those of the law") {
   const double truth = 0.01 * 5 + 0.001 * 200 + 0.99 * 0.002 * 40;
   const auto plain = mean_of({}, both);
   for (const MixturePlan& plan :
-       {MixturePlan{1, 2}, MixturePlan{1, 1}, MixturePlan{3, 5}, MixturePlan{1, 2, 1}, MixturePlan{0, 0, 3}}) {
+       {MixturePlan{1, 2}, MixturePlan{1, 1}, MixturePlan{3, 5}, MixturePlan{1, 2, 1}, MixturePlan{1, 0, 3}, MixturePlan{2, 2, 2}}) {
     CAPTURE(plan.draws);
     const auto mean = mean_of(plan, both);
     CHECK_MEAN(mean, truth);
@@ -65,6 +65,18 @@ TEST_CASE("weighted means over the mixture are those of the law") {
     return sum * sum;
   };
   CHECK_MEAN(mean_of({2, 2}, two), 4 * 0.002 + 12 * 0.002 * 0.002);
+  // Whole samples, one or two of them flat, one more than planned.
+  const auto samples = [&](Randomness& random) {
+    double sum = 0;
+    for (std::uint32_t example : {7u, 9u})
+      for (std::uint32_t replica = 0; replica < 3; ++replica) {
+        const int a = random.categorical(first, {.example = example, .replica = replica});
+        sum += 10 * a + (a == 0 && random.categorical(second, {.example = example, .replica = replica, .step = 1}) == 0);
+      }
+    return sum;
+  };
+  CHECK_MEAN(mean_of({2, 2, 2}, samples), 6 * (10 * 0.01 + 20 * 0.001 + 0.989 * 0.002));
+  CHECK_MEAN(mean_of({2, 0, 3}, samples), 6 * (10 * 0.01 + 20 * 0.001 + 0.989 * 0.002));
   // A certain option within a flat sample.
   const std::vector<double> certain{0.0, 1.0};
   CHECK_MEAN(mean_of({1, 1, 1}, [&](Randomness& random) { return double(random.categorical(certain, {})); }), 1);
