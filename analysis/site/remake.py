@@ -164,7 +164,9 @@ def remake(
 
 def redrawn(reference: Path) -> Iterator[str]:
     """Rewrites the tables and numbers of the pages; yields the pages that changed."""
-    tables, studies = specified(reference / "tables.toml"), committed(reference / "data")
+    there = any((reference / "data").glob("*.h5.gz"))
+    tables = specified(reference / "tables.toml")
+    studies = committed(reference / "data") if there else []
     for path in sorted(reference.glob("*.md")):
         before = path.read_text("utf-8")
         after = rewritten(before, tables, studies)
@@ -185,6 +187,7 @@ def _plan_of(file: Path) -> str:
 def _run(hardgrad: str, config: Path, folder: Path, jobs: int, seconds: float | None) -> bool:
     """Whether the sweep is finished; it is interrupted after so many seconds."""
     command = [hardgrad, "run", str(config), "--out", str(folder), "--jobs", str(jobs)]
+    command += ["--progress", "none"]
     try:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as run:
             try:

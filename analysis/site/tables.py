@@ -50,12 +50,16 @@ def specified(path: Path) -> Specified:
 
 
 def rewritten(text: str, found: Specified, studies: Sequence[Study]) -> str:
-    """The page with its tables and numbers made anew. InputError if one is not specified."""
+    """The page with its tables and numbers made anew; those of a study that is not among these stay
+    as they are. InputError if one is not specified."""
+    made_of = {study.name for study in studies}
 
     def made(place: re.Match[str]) -> str:
         known = getattr(found, place[2])
         if place[3] not in known:
             raise InputError(f"{place[2]} {place[3]} is not specified")
+        if known[place[3]]["study"] not in made_of:
+            return place[0]
         return (
             place[1]
             + {"table": markdown, "number": number}[place[2]](known[place[3]], studies)
