@@ -5,8 +5,8 @@
 """
 import argparse
 import io
-import re
 import sys
+import textwrap
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,9 +19,15 @@ from analysis.site.tables import numbers_of, specified  # noqa: E402
 from analysis.style import COLOURS, MARKERS  # noqa: E402
 
 
-def label(words):
-    """The words of a row; of an empty cell those above it are meant."""
-    return ", ".join(filter(None, (re.sub(r"`", "", word) for word in words)))
+def labels(rows):
+    """The words of each row, an estimator without its settings if it has other words; an empty cell is as the one above it."""
+    found, above = [], ""
+    for words, _ in rows:
+        words = [word.replace("`", "") for word in words]
+        above = words[0] = words[0] or above
+        words = [*words[:-1], words[-1].split("[")[0]] if len(words) > 1 else words
+        found.append("\n".join(textwrap.wrap(", ".join(words), 44, break_long_words=False)))
+    return found
 
 
 def main():
@@ -33,14 +39,17 @@ def main():
     parser.add_argument("--axis", required=True, help="label of the axis")
     options = parser.parse_args()
     table = specified(Path(__file__).parent / "tables.toml").table[options.table]
-    rows = numbers_of(table, opened(options.result), options.column)[::-1]
+    rows = numbers_of(table, opened(options.result), options.column)
+    names = labels(rows)[::-1]
+    rows = rows[::-1]
     percent = all(0 <= value <= 1 for _, values in rows for value in values)
-    figure, axis = plt.subplots(figsize=(7, 0.6 + 0.3 * len(rows)), constrained_layout=True)
+    figure, axis = plt.subplots(figsize=(8, 0.8 + 0.36 * len(rows)), constrained_layout=True)
     for y, (_, values) in enumerate(rows):
         shown = np.asarray(values) * (100 if percent else 1)
         axis.plot(shown, np.full(len(shown), y), linestyle="", marker=MARKERS[0], markersize=5, color=COLOURS[0], alpha=0.6)
         axis.plot([shown.mean()] * 2, [y - 0.3, y + 0.3], color=COLOURS[1], linewidth=2)
-    axis.set(xlabel=options.axis + (", %" if percent else ""), yticks=range(len(rows)), yticklabels=[label(words) for words, _ in rows])
+    axis.set(xlabel=options.axis + (", %" if percent else ""), yticks=range(len(rows)), yticklabels=names)
+    axis.tick_params(axis="y", labelsize=9)
     axis.grid(axis="y", linewidth=0.3)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
