@@ -46,7 +46,9 @@ def packed(
         if kept[name].dtype.kind == "f":
             kept[name].values[...] = _rounded(kept[name].values)
         elif kept[name].dtype.kind in "OU" and kept[name].dims:
-            kept[name] = kept[name].copy(data=np.char.encode(kept[name].values.astype(str), "utf-8"))
+            kept[name] = kept[name].copy(
+                data=np.char.encode(kept[name].values.astype(str), "utf-8")
+            )
         kept[name].encoding = {}
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / "packed.h5"
@@ -64,9 +66,7 @@ def packed(
 _OF_THE_FILE = ("hardgrad_seal", "checksum", "verified", "path")
 
 
-def _keeps(
-    name: str, data: xr.Dataset, also: Collection[str], moments: Collection[str]
-) -> bool:
+def _keeps(name: str, data: xr.Dataset, also: Collection[str], moments: Collection[str]) -> bool:
     axes = set(map(str, data[name].dims))
     if name in also:
         return True

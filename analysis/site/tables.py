@@ -41,7 +41,10 @@ def specified(path: Path) -> Specified:
         known = [{one["name"]: one for one in found.get(kind, [])} for kind in Specified._fields]
         return Specified(
             *(
-                {name: {**of[one["like"]], **one} if "like" in one else one for name, one in of.items()}
+                {
+                    name: {**of[one["like"]], **one} if "like" in one else one
+                    for name, one in of.items()
+                }
                 for of in known
             )
         )
