@@ -1,4 +1,4 @@
-"""Results cut to what the pages' tables and figures read: what is committed in
+"""Results cut to the variables that tables and figures of the pages read, as files to commit in
 `results/reference/data`."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MEASURED = (
         "measurement_status", "measured_estimator", "own_target", "known_unbiased")),
 )  # fmt: skip
 _TRAINED = ("train_loss", "train_rows", "train_attention_values", "train_cpu_seconds")
-_OTHERS = ("log", "checkpoint", "total_seconds")  # of a run: of one machine and folder
-_MANY = 1000  # runs, whose identities are left out: the configuration and its plan have them
+_OTHERS = ("log", "checkpoint", "total_seconds")  # of a machine and folder
+_MANY = 1000  # runs, whose identities are left out: the configuration has them
 _BITS = 20  # of a mantissa: six digits
 
 

@@ -23,12 +23,13 @@ _PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?).*?(<!-- end -->)
 
 
 class Specified(NamedTuple):
-    """What `tables.toml` says, by name. A table: `study`; `head`, the titles of the columns of
+    """The entries of `tables.toml`, by name. A table: `study`; `head`, the titles of the columns of
     words; `rows`, for each its words, the estimator (also the last word, unless the words fill the
     head) and, if they distinguish it, other labels of the runs; without `rows`, every estimator;
-    `columns` (see `cell`); `like`, another table whose entries it has, too. With `network`, a part of a task or model, it has instead every estimator of this network, or those
-    of `estimators`, and a column may also be the title of one in `table.readable`. A number:
-    `study`, `of`, the labels of its runs, and a column."""
+    `columns` (see `cell`); `like`, another table whose entries it has, too. With `network`, a part
+    of a task or model, it has instead every estimator of this network, or those of `estimators`,
+    and a column may also be the title of one in `table.readable`. A number: `study`, `of`, the
+    labels of its runs, and a column."""
 
     table: dict[str, dict[str, Any]]
     number: dict[str, dict[str, Any]]
@@ -170,9 +171,8 @@ def cell(study: Study, wanted: dict[str, str], column: dict[str, Any]) -> str:
     (see `_SHOWN`; default: each seed) in `form`, a format of Python (default: three digits), of the
     quantity divided by `over`, the same quantity of the runs with other labels. Labels match as a
     whole; of `model` and `task` a part is enough, or the parts around a `*`, unless `=` is before
-    it. A dash if
-    there is no run or no number. InputError if no run has such a label, or if the runs belong to
-    several rows of which only one can be shown."""
+    it. A dash if there is no run or no number. InputError if no run has such a label, or if the
+    runs belong to several rows."""
     values = _numbers(study, wanted, column)
     if "over" in column:
         values = values / _numbers(study, {**wanted, **column["over"]}, column)
