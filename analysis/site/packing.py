@@ -33,8 +33,8 @@ def packed(
 ) -> bytes:
     """A result (of `load`) as a compressed file: labels, settings, costs, scores of every seed and
     evaluation, moments, identity and provenance, and the variables `also`; of scores and moments
-    with `only` these. Numbers that are not whole are rounded to 21 significant bits, six digits; the
-    attribute `packed` tells this. OutputError if the file has more than MOST_BYTES."""
+    with `only` these. Numbers that are not whole are rounded to 21 significant bits, six digits;
+    the attribute `packed` tells this. OutputError if the file has more than MOST_BYTES."""
     moments = _MEASURED if only is None else (*_ABOUT, *only)
     names = [str(name) for name in data.variables if _keeps(str(name), data, also, moments)]
     kept = data[names]

@@ -19,7 +19,7 @@ from ..table import readable
 from ..table import table as ranking_table
 from .studies import Study
 
-_PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?).*?(<!-- end -->)", re.S)
+_PLACE = re.compile(r"(<!-- (table|number) ([a-z0-9_]+) -->\n?)(?:(?!<!--).)*(<!-- end -->)", re.S)
 
 
 class Specified(NamedTuple):

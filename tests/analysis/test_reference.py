@@ -134,6 +134,42 @@ def test_the_words_of_a_page_are_those_of_its_script(name):
     assert texts and [text for text in texts if text not in page] == []
 
 
+def test_a_broken_mark_takes_no_text(files):
+    text = "<!-- number babi_least -->1<!--\nend --> words <!-- number babi_least -->2<!-- end -->"
+    assert rewritten(text, *files).startswith("<!-- number babi_least -->1<!--\nend --> words <!-- number babi_least -->99")
+
+
+@pytest.mark.parametrize(
+    "show, said",
+    [
+        ("each", "0.1, 0.2, 0.9"), ("mean", "0.4"), ("median", "0.2"), ("deviation", "0.4 ± 0.436"), ("spread", "0.1, 0.2, 0.9"),
+        ("least", "0.1"), ("most", "0.9"), ("range", "0.1 to 0.9"), ("count", "2 of 3"),
+    ],
+)  # fmt: skip
+def test_numbers_are_shown_as_asked(show, said):
+    data = sweep(1, ["a"], 3)
+    data["variance"].values[:, 0] = [0.1, 0.2, 0.9]
+    column = {"quantity": "variance", "show": show, "least": 0.2}
+    assert number({"name": "n", "study": "p", "of": {}, **column}, [Study("p", REFERENCE, Result(data), False)]) == said
+
+
+def test_labels_match_by_parts_and_as_a_whole():
+    data = sweep(2, ["a", "b"], 2)
+    study = Study("p", REFERENCE, Result(data), False)
+    of = lambda **more: number({"name": "n", "study": "p", "quantity": "variance", "show": "mean", **more}, [study])
+    assert of(of={"estimator": "b", "task": "=t1"}, over={"estimator": "a"}) == "2"
+    assert of(of={"estimator": "b", "task": "t*1"}) == "2"
+    for wrong, words in (
+        ({"task": "=t"}, "no run has task==t"),
+        ({"estimator": "c"}, "no run has"),
+        ({"nothing": "c"}, "have no nothing"),
+    ):
+        with pytest.raises(InputError, match=words):
+            of(of=wrong)
+    with pytest.raises(InputError, match="use one of least, most, range"):
+        of(of={"estimator": "b", "task": "t1"}, show="worst")
+
+
 def test_a_cell_is_of_one_row_of_runs():
     data = sweep(2, ["a", "b"], 2)
     study = Study("planted", REFERENCE, Result(data), False)
