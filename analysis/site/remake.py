@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, OutputError
+from ..figures import draw_all
 from ..load import load
 from ..output import write
 from ..program import TREE, asked
 from ..result import tomllib
+from ..saving import saved
 from .claims import claimed
 from .packing import packed
 from .studies import committed, opened
@@ -227,8 +229,15 @@ def _pack(hardgrad: str, one: Declared, runs: Path, file: Path) -> int:
 
 
 def _draw(script: str, file: Path, picture: Path) -> None:
-    """Runs a script of the reference pages, with its options: SCRIPT FILE --figure PICTURE."""
+    """Draws a figure of `analysis draw` ("draw NAME"), or runs a script of the reference pages, with
+    its options: SCRIPT FILE --figure PICTURE."""
     name, *options = shlex.split(script)
+    if name == "draw":
+        ((_, figure),) = draw_all(opened(file).result, names=options, most=100)
+        if isinstance(figure, InputError):
+            raise figure
+        write(picture, saved(figure, "png"))
+        return
     done = subprocess.run(
         [sys.executable, str(picture.parent / name), str(file), "--figure", str(picture), *options],
         capture_output=True,
