@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -208,7 +209,7 @@ def _site(arguments: argparse.Namespace) -> None:
         if arguments.own
         else None
     )
-    print(build(Path(arguments.out), arguments.hardgrad, own))
+    print(build(Path(arguments.out), arguments.hardgrad, own, url=arguments.url))
 
 
 def _tables(arguments: argparse.Namespace) -> None:
@@ -240,6 +241,12 @@ def _positive(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: give a positive number")
     return value
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s<>\"]+", text):
+        raise argparse.ArgumentTypeError(f"{text}: give an address that begins with https://")
+    return text
 
 
 def _count(text: str) -> int:
@@ -428,6 +435,11 @@ def _add_others(add: Add) -> None:
         dest="own",
         metavar="RESULT.h5",
         help="a merged result of your own; `hardgrad check` must find it whole",
+    )
+    verb.add_argument(
+        "--url",
+        type=_address,
+        help="address where the folder will be: writes sitemap.xml (default: none)",
     )
     verb.add_argument(
         "--test", metavar="FILE", help="output of `hardgrad test NAME --json` for its estimator"

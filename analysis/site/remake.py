@@ -229,8 +229,8 @@ def _pack(hardgrad: str, one: Declared, runs: Path, file: Path) -> int:
 
 
 def _draw(script: str, file: Path, picture: Path) -> None:
-    """Draws a figure of `analysis draw` ("draw NAME"), or runs a script of the reference pages, with
-    its options: SCRIPT FILE --figure PICTURE."""
+    """Draws a figure of `analysis draw` ("draw NAME"), or runs a script of the reference pages,
+    with its options: SCRIPT FILE --figure PICTURE."""
     name, *options = shlex.split(script)
     if name == "draw":
         ((_, figure),) = draw_all(opened(file).result, names=options, most=100)
