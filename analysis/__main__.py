@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -32,7 +33,9 @@ from .report import report
 from .restarts import TRAINING_LOSS, restart_table
 from .result import Result
 from .saving import FORMATS, saved
-from .site import REFERENCE, build, committed, own_result, rewritten, specified
+from .site import REFERENCE, build, own_result
+from .site.remake import chosen as chosen_studies
+from .site.remake import declared, overview, redrawn, remake
 from .table import MOST_SETTINGS, format_table, keys_of, table
 from .tried import chosen
 from .views import load_attention, view_of_two, views_of
@@ -206,18 +209,23 @@ def _site(arguments: argparse.Namespace) -> None:
         if arguments.own
         else None
     )
-    print(build(Path(arguments.out), arguments.hardgrad, own))
+    print(build(Path(arguments.out), arguments.hardgrad, own, url=arguments.url))
 
 
 def _tables(arguments: argparse.Namespace) -> None:
-    folder = Path(arguments.folder)
-    tables, studies = specified(folder / "tables.toml"), committed(folder / "data")
-    for path in sorted(folder.glob("*.md")):
-        before = path.read_text("utf-8")
-        after = rewritten(before, tables, studies)
-        if after != before:
-            write(path, after.encode())
-            print(path)
+    for line in redrawn(Path(arguments.folder)):
+        print(line)
+
+
+def _remake(arguments: argparse.Namespace) -> None:
+    studies = chosen_studies(declared(REFERENCE), arguments.only)
+    if arguments.list:
+        print(overview(studies))
+        return
+    for line in remake(
+        studies, arguments.hours, arguments.jobs, arguments.hardgrad, REFERENCE, arguments.again
+    ):
+        print(line, flush=True)
 
 
 def _print(found: pd.DataFrame, arguments: argparse.Namespace, numbers: str) -> None:
@@ -233,6 +241,12 @@ def _positive(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: give a positive number")
     return value
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s<>\"]+", text):
+        raise argparse.ArgumentTypeError(f"{text}: give an address that begins with https://")
+    return text
 
 
 def _count(text: str) -> int:
@@ -423,6 +437,11 @@ def _add_others(add: Add) -> None:
         help="a merged result of your own; `hardgrad check` must find it whole",
     )
     verb.add_argument(
+        "--url",
+        type=_address,
+        help="address where the folder will be: writes sitemap.xml (default: none)",
+    )
+    verb.add_argument(
         "--test", metavar="FILE", help="output of `hardgrad test NAME --json` for its estimator"
     )
     add_program(verb)
@@ -439,6 +458,36 @@ def _add_others(add: Add) -> None:
         metavar="DIR",
         help="folder of the pages, data/ and tables.toml (default: results/reference)",
     )
+    verb = add(
+        "remake",
+        _remake,
+        "run the studies of the reference pages (results/reference/studies.toml) from where they "
+        "stopped, pack them, and make tables and figures anew",
+    )
+    verb.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="STUDY",
+        help="this study; may be repeated (default: all, those that decide most per core-hour "
+        "first)",
+    )
+    verb.add_argument(
+        "--hours",
+        type=_positive,
+        metavar="H",
+        help="stop after so many core-hours; the same command goes on (default: no limit)",
+    )
+    verb.add_argument(
+        "--jobs", type=_count, default=1, metavar="N", help="parallel cells (default: 1)"
+    )
+    verb.add_argument(
+        "--again", action="store_true", help="also run studies whose file is of the same plan"
+    )
+    verb.add_argument(
+        "--list", action="store_true", help="list the studies: price, state, tables; run nothing"
+    )
+    add_program(verb)
 
 
 def _add_alignments(add: Add) -> None:

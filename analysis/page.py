@@ -227,9 +227,11 @@ def _inline(content: bytes, kind: str, words: str) -> str:
     return f'<figure><img alt="{escape(words)}" src="data:image/{kind};base64,{data}"></figure>'
 
 
-def page(title: str, parts: Sequence[str], shared: str | None = None) -> str:
+def page(title: str, parts: Sequence[str], shared: str | None = None, description: str = "") -> str:
     """The whole document. `shared`: the folder of style.css and script.js, which hold STYLE and
-    SCRIPT for several pages; without it they are within the page."""
+    SCRIPT for several pages; without it they are within the page. `description`: for search
+    engines."""
+    about = f'<meta name="description" content="{escape(description)}">' if description else ""
     style = (
         f"<style>{STYLE}</style>"
         if shared is None
@@ -244,7 +246,7 @@ def page(title: str, parts: Sequence[str], shared: str | None = None) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link '
         'rel="icon" href="data:,">'
-        f"<title>{escape(title)}</title>{style}</head><body>"
+        f"<title>{escape(title)}</title>{about}{style}</head><body>"
         + "\n".join(parts)
         + f"\n{script}</body></html>\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
@@ -33,10 +33,17 @@ _PAGES = (
 )  # of an earlier site, removed first
 
 
-def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = REFERENCE) -> Path:
+def build(
+    out: Path,
+    hardgrad: str,
+    own: Own | None = None,
+    reference: Path = REFERENCE,
+    url: str | None = None,
+) -> Path:
     """Writes the site into a folder, which it replaces if it holds an earlier site; returns its
     first page. `hardgrad`: the program, which describes its estimators. `own`: a user's result,
-    shown beside those committed ones that have a network of it."""
+    shown beside those committed ones that have a network of it. `url`: the address where the
+    folder will be, for `sitemap.xml`; links are relative."""
     if out.exists() and (
         not out.is_dir() or any(out.iterdir()) and not (out / "index.html").exists()
     ):
@@ -61,9 +68,23 @@ def build(out: Path, hardgrad: str, own: Own | None = None, reference: Path = RE
     write(out / "script.js", SCRIPT.encode())
     for study in studies:
         write(out / "data" / study.path.name, study.path.read_bytes())
+    names = []
     for name, text in _pages(site, claims, hardgrad, own, out):
         write(out / name, text.encode())
+        names.append(name)
+    if url:
+        write(out / "sitemap.xml", sitemap(url, names).encode())
     return out / "index.html"
+
+
+def sitemap(url: str, names: Iterable[str]) -> str:
+    """The addresses of pages for search engines (sitemaps.org)."""
+    url = url.rstrip("/")
+    pages = "".join(f"<url><loc>{escape(url)}/{escape(name)}</loc></url>\n" for name in names)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{pages}</urlset>\n'
+    )
 
 
 def _pages(

@@ -68,6 +68,7 @@ def document(title: str, parts: Iterable[str], up: str = "") -> str:
             *parts,
         ],
         shared=up,
+        description=f"{title}: gradient estimators for hard attention, measured by Hardgrad.",
     )
 
 

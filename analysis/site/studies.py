@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import shlex
 import tempfile
+import warnings
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -18,12 +19,13 @@ import pandas as pd
 import xarray as xr
 
 from ..answer import answer
-from ..errors import InputError
+from ..errors import InputError, Unverified
 from ..groups import Network, runs_of
 from ..load import load
 from ..output import file_name
 from ..result import Result
 from ..table import MEASURED, keys_of, table
+from .packing import unpacked
 
 
 class Study(NamedTuple):
@@ -43,7 +45,22 @@ class Study(NamedTuple):
 def opened(path: Path, own: bool = False) -> Study:
     """A result file, or one that gzip compressed (`.h5.gz`)."""
     with _plain(path) as plain:
-        return _study(path, load(plain), own)
+        return _study(path, _loaded(plain), own)
+
+
+def _loaded(path: Path) -> xr.Dataset:
+    """The file. One that was packed has no seal: its compression's checksum was compared when it
+    was opened."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Unverified)
+        data = load(path)
+    if data.attrs["verified"].startswith("unverified"):
+        if "packed" in data.attrs:
+            data.attrs["verified"] = "by the checksum of its compression"
+            return unpacked(data)
+        else:
+            warnings.warn(f"{path}: {data.attrs['verified']}", Unverified, stacklevel=2)
+    return data
 
 
 def _study(path: Path, data: xr.Dataset, own: bool = False) -> Study:
@@ -90,11 +107,11 @@ def committed(folder: Path, beside: Collection[Network] | None = None) -> list[S
     for path in paths:
         with _plain(path) as plain:
             if beside is None:
-                studies.append(_study(path, load(plain)))
+                studies.append(_study(path, _loaded(plain)))
                 continue
             runs = [run for run, one in enumerate(_networks_in(plain)) if one in beside]
             if runs:
-                studies.append(_study(path, load(plain).isel(run=runs)))
+                studies.append(_study(path, _loaded(plain).isel(run=runs)))
     return sorted(
         studies, key=lambda study: ("step" not in study.result.data.dims, -study.result.count)
     )

@@ -1,18 +1,20 @@
 #!/usr/bin/python3
 """The figure of the page on codes: loss and use of the codes by the gradient that trained them.
 
-    hardgrad run experiments/configs/codebook.toml && hardgrad merge results/codebook-run --out results/codebook.h5
-    PYTHONPATH=. results/reference/codes_figure.py results/codebook.h5 --figure results/reference/codes.png
+    results/reference/codes_figure.py results/reference/data/codebook.h5.gz --figure results/reference/codes.png
 """
 import argparse
 import io
+import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from analysis import load
-from analysis.style import COLOURS, MARKERS
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from analysis.site.studies import opened  # noqa: E402
+from analysis.style import COLOURS, MARKERS  # noqa: E402
 
 LOSSES = {"heldout_greedy_loss": "nearest codes", "heldout_expected_loss": "drawn codes"}
 
@@ -22,7 +24,7 @@ def main():
     parser.add_argument("result")
     parser.add_argument("--figure", required=True)
     options = parser.parse_args()
-    data = load(options.result)
+    data = opened(Path(options.result)).result.data
     of_run = np.asarray(data.estimator.values, str)
     names = list(dict.fromkeys(of_run))[::-1]
 

@@ -31,7 +31,8 @@ The ranking of unbiased estimators changes in training, and the bias of relaxati
 to 3 with 50 bits. `straight_through`, first and without a significant bias before training, has a bias of .13 to .18
 of the gradient after it.
 
-**Not re-made:** the tables are the output of [`own_network.py`](own_network.py); its results are not kept.
+**Not re-made:** 0.1 core-hours; the tables are the output of [`own_network.py`](own_network.py); its
+results are not kept.
 
 The script measures 25 estimators on an autoencoder in PyTorch with [`Monitor`](../../experiments/python/README.md),
 before training and after 600 steps by `rloo[samples=4]`: once with 50 bits and 100,000 parameters, and once with 8

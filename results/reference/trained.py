@@ -24,7 +24,8 @@ The ranking of estimators changes in training. Sampling without replacement lead
 worse on translation. On bAbI biased relaxations have relative biases of .04 to .1 at one tenth of training, and of .6
 to .9 at the end where they are significant.
 
-**Not re-made:** the tables are the output of [`trained.py`](trained.py) at commit 904311c; its files are not kept.
+**Not re-made:** 0.6 core-hours; the tables are the output of [`trained.py`](trained.py) at commit 904311c;
+its files are not kept.
 The splits of Tatoeba have changed since, so the translator's examples are different now.
 
 [`trained.toml`](../../experiments/configs/trained.toml) trains four networks on real data and saves them at one

@@ -19,7 +19,7 @@ def pages(site: Path) -> list[Path]:
 
 
 def test_it_is_small_and_every_link_leads_to_a_file(site):
-    assert sum(path.stat().st_size for path in site.glob("**/*") if path.is_file()) < 5_000_000
+    assert sum(path.stat().st_size for path in site.glob("**/*") if path.is_file()) < 8_000_000
     assert len(pages(site)) > 80
     for page in pages(site):
         for to in re.findall(r'(?:href|src)="([^"#]+?)(?:#[^"]*)?"', page.read_text("utf-8")):
