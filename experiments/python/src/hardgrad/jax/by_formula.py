@@ -114,10 +114,10 @@ class Run:
 
 def _bad(logits: Any, bits: bool) -> Any:
     """[E] whether an entry is NaN or +inf, or all options are missing. Of arrays of JAX or NumPy."""
-    wrong = ~(logits < np.inf)
-    if not bits:
-        wrong = wrong | (logits == -np.inf).all(-1, keepdims=True)
-    return wrong.reshape(len(logits), -1).any(1)
+    if bits:
+        return ~(logits.max(1) < np.inf)
+    highest = logits.max(-1)
+    return ~((highest > -np.inf) & (highest < np.inf)).all(1)
 
 
 def _check_logits(users: Array, rank: int, bits: bool) -> None:
@@ -158,9 +158,9 @@ def _refused(kept: Any, cotangents: Any) -> Any:
 _last.defvjp(lambda slopes, given: (slopes, None), _refused)
 
 
-def _of_rows(bad: Array, x: Array) -> Array:
-    """bad [E] with the axes of x."""
-    return bad.reshape(-1, *(1,) * (x.ndim - 1))
+def _like(of_examples: Array, x: Array) -> Array:
+    """[E] with the axes of x."""
+    return of_examples.reshape(-1, *(1,) * (x.ndim - 1))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -188,7 +188,7 @@ def _score_forward(
 ) -> Any:
     K = formula.samples
     losses = losses if K == 1 else losses.reshape(-1, K)
-    losses = jnp.where(_of_rows(bad, losses), np.nan, losses)
+    losses = jnp.where(_like(bad, losses), np.nan, losses)
     return losses if K == 1 else losses.mean(1), (logits, z, noise, losses)
 
 
@@ -196,7 +196,9 @@ def _score_backward(formula: Formula, bits: bool, kept: Any, cotangent: Array) -
     logits, z, noise, losses = kept
     K = formula.samples
     c = losses if formula.pairs else factors(formula, losses)
-    if formula.pairs:
+    if formula.kind == "linear" and not (formula.own or formula.others or formula.offset):
+        slope = jnp.broadcast_to(_like(c if K == 1 else c[:, 0], logits), logits.shape)
+    elif formula.pairs:
         slope = of_pairs(XP, formula, logits, z, noise, cotangent[:, None] * c)
     else:
         slope = of_scores(XP, logits, z, cotangent * c if K == 1 else cotangent[:, None] * c, bits)
@@ -219,7 +221,7 @@ def _weights(
 def _weights_forward(
     formula: Formula, bits: bool, logits: Array, z: Array, noise: Optional[Array], bad: Array
 ) -> Any:
-    logits, z = (jnp.where(_of_rows(bad, x), np.nan, x) for x in (logits, z))
+    logits, z = (jnp.where(_like(bad, x), np.nan, x) for x in (logits, z))
     return z, (logits, z if formula.reads_rows else None, noise)
 
 

@@ -4,7 +4,8 @@ operations of JAX from the same uniform numbers."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, Optional
+from itertools import accumulate
+from typing import Any, Literal, Optional, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,8 @@ from .words import noise_key
 
 #: options: int32 [E K, D]; one_hot: weights [E K, D, S]; bits: numbers [E K, D]; none: no rows
 Form = Literal["options", "one_hot", "bits", "none"]
+
+_FEW = 16  # options whose sums are operations of their own
 
 
 @partial(jax.jit, static_argnames=("formula", "form"))
@@ -47,9 +50,17 @@ def _rows(options: Array, form: Form, logits: Array) -> Optional[Array]:
     if form == "none":
         return None
     if form == "bits":
-        return options.astype(logits.dtype)
+        return _once(options.astype(logits.dtype))
     options = options.astype(np.int32)
-    return options if form == "options" else one_hot(options, logits.shape[2], logits.dtype)
+    if form == "options":
+        return options
+    return _once(one_hot(options, logits.shape[2], logits.dtype))
+
+
+def _once(bits: Array) -> Array:
+    """The same zeros and ones. XLA makes what it takes for cheap again in every loop that reads it,
+    and a root is not: the draws would be made twice."""
+    return (jnp.sqrt(bits) > 0.5).astype(bits.dtype)
 
 
 class _Draws:
@@ -58,11 +69,12 @@ class _Draws:
     def __init__(self, logits: Array, seed: Array, formula: Formula):
         self.K, self.formula, self.key = formula.samples, formula, noise_key(seed)
         self.two = logits.ndim == 2 or logits.shape[2] == 2
-        log_p = log_of_two(logits) if self.two else jax.nn.log_softmax(logits, -1)
-        if jax.config.jax_enable_x64:  # rounded to the dtype of the logits, as in core
-            log_p = log_p.astype(np.float64)
-        self.log_p = log_p  # [E, D, S]
-        self.E, self.D, self.S = log_p.shape
+        # [E, 1, D] of each of two options, else [E, 1, D, S]; rounded to the dtype of the logits,
+        # as in core
+        log_p = log_of_two(logits) if self.two else [jax.nn.log_softmax(logits, -1)]
+        wide = np.float64 if jax.config.jax_enable_x64 else np.float32
+        self.log_p = [x[:, None].astype(wide) for x in log_p]
+        self.E, self.D, self.S = *logits.shape[:2], 2 if self.two else logits.shape[2]
 
     def uniform(self, index: Any = 0, replicas: int = 0) -> Uniform:
         """[E, K, D] at an index, or [E, K, D, S] at indices [E, 1, D, S]."""
@@ -79,29 +91,39 @@ class _Draws:
             )
         )
 
+    @property
+    def chooses(self) -> Array:
+        """[E, 1, D] whether both of two options are there."""
+        zero, one = self.log_p
+        return jnp.isfinite(zero) & jnp.isfinite(one)
+
     def samples(self) -> Array:
         """[E, K, D]"""
-        temperature = self.formula.forward_temperature
-        if temperature == 1:
-            p = jnp.exp(self.log_p)
-        else:
-            p = jax.nn.softmax(self.log_p / temperature, -1)
-        u, p = self.uniform(), p[:, None]
+        temperature, u = self.formula.forward_temperature, self.uniform()
+        p = [jnp.exp(x) for x in self.log_p]
+        if temperature != 1:
+            tempered = jnp.stack(self.log_p, -1) if self.two else self.log_p[0]
+            p = [jax.nn.softmax(tempered / temperature, -1)]
+            p = [p[0][..., 0], p[0][..., 1]] if self.two else p
         if not self.two:
-            return _place(u, p)
-        zero, one = p[..., 0], p[..., 1]
+            return _place(u, p[0])
+        zero, one = p
         return (_passed(u, zero + one, zero, one) | (zero <= 0)) & (one > 0)
 
     def gumbels(self) -> tuple[Array, Array]:
         """[E, K, D] the options; the noise."""
-        log_p = self.log_p[:, None]
         if self.two:
+            zero, one = self.log_p
             logistic = _logistic(self.uniform())
-            chooses = jnp.isfinite(self.log_p).all(-1)[:, None]
-            logistic = jnp.where(chooses, logistic, 0)
-            return log_p[..., 1] - log_p[..., 0] + logistic > 0, logistic
+            logistic = jnp.where(self.chooses, logistic, 0)
+            return one - zero + logistic > 0, logistic
+        (log_p,) = self.log_p
         missing = jnp.isinf(log_p)
-        index = jnp.cumsum(~missing, -1, dtype=np.int32) - 1  # the missing options draw nothing
+        index = jax.lax.cond(  # the missing options draw nothing
+            missing.any(),
+            lambda: jnp.cumsum(~missing, -1, dtype=np.int32) - 1,
+            lambda: jnp.broadcast_to(np.arange(self.S, dtype=np.int32), missing.shape),
+        )
         gumbel = _gumbel(self.uniform(index.clip(0).astype(np.uint32)))
         # Two options that are left have the difference of their Gumbels, at the second; one has
         # none.
@@ -113,11 +135,10 @@ class _Draws:
 
     def pairs(self, numbered: bool) -> tuple[Array, Optional[Array]]:
         """[E, K / 2, 2, D] the bits of K / 2 pairs; u - 1/2 [E, K / 2, D]."""
-        p = jnp.exp(self.log_p)[:, None]
-        zero, one = p[..., 0], p[..., 1]
+        zero, one = (jnp.exp(x) for x in self.log_p)
         differ = jnp.minimum(zero, one)
-        law = jnp.stack([abs(one - zero), differ, differ], -1)
-        outcome = _place(self.uniform(replicas=self.K // 2), law)
+        law = [abs(one - zero), differ, differ]
+        outcome = _place_of_few(self.uniform(replicas=self.K // 2), law)
         same = one > zero
         bits = jnp.stack([jnp.where(outcome == 0, same, outcome == which) for which in (1, 2)], 2)
         if not numbered:
@@ -125,17 +146,30 @@ class _Draws:
         v = self.uniform(1, self.K // 2).u
         between, end = (0.5 - differ) * (2 * v - 1), differ * v - 0.5
         numbers = jnp.where(outcome == 0, between, jnp.where(outcome == 1, end, -end))
-        return bits, jnp.where(jnp.isfinite(self.log_p).all(-1)[:, None], numbers, 0)
+        return bits, jnp.where(self.chooses, numbers, 0)
 
 
 def _place(u: Uniform, p: Array) -> Array:
-    """[..., n] the place of u [...] among the sums of p [..., n]: the first with u below the sum,
-    or the last that is not 0."""
+    """The place of u [...] among the sums of p [..., n]: the first with u below the sum, or the
+    last that is not 0."""
+    if p.shape[-1] <= _FEW:
+        return _place_of_few(u, [p[..., place] for place in range(p.shape[-1])])
     sums = jnp.cumsum(p, -1)
     above = jax.lax.cumsum(p, p.ndim - 1, reverse=True) - p
     u = Uniform(u.u[..., None], u.rest[..., None])
     passed = _passed(u, sums[..., -1:], sums, above).sum(-1, dtype=np.int32)
     last = ((p > 0) * np.arange(p.shape[-1], dtype=np.int32)).max(-1)
+    return jnp.minimum(passed, last)
+
+
+def _place_of_few(u: Uniform, p: Sequence[Array]) -> Array:
+    """The same of n arrays p: elementwise, which compilers fuse."""
+    sums = list(accumulate(p))
+    above = [*accumulate(p[:0:-1])][::-1]  # after each but the last
+    passed, last = (jnp.zeros((), np.int32) for _ in range(2))
+    for place, (below, rest) in enumerate(zip(sums, [*above, jnp.zeros_like(p[-1])])):
+        passed = passed + _passed(u, sums[-1], below, rest).astype(np.int32)
+        last = jnp.where(p[place] > 0, np.int32(place), last)
     return jnp.minimum(passed, last)
 
 
@@ -154,12 +188,13 @@ def _logistic(u: Uniform) -> Array:
 def _gumbel(u: Uniform) -> Array:
     if u.u.dtype == np.float64:
         return -jnp.log(-jnp.log(u.u))
-    return -jnp.log(jnp.where(u.u < 0.5, -jnp.log(u.u), -jnp.log1p(-u.rest)))
+    lost = u.rest - (1 - u.u)  # in the rounding of u near 1
+    return -jnp.log(lost - jnp.log(u.u))
 
 
-def log_of_two(logits: Array) -> Array:
-    """[E, D, 2] log probabilities of two options [E, D, 2], or of bits [E, D]; as core's
+def log_of_two(logits: Array) -> list[Array]:
+    """[E, D] log probabilities of each of two options [E, D, 2], or of bits [E, D]; as core's
     log_softmax."""
     d = logits if logits.ndim == 2 else logits[..., 1] - logits[..., 0]
     log_total = jnp.log1p(jnp.exp(-abs(d)))
-    return jnp.stack([(-d).clip(None, 0) - log_total, d.clip(None, 0) - log_total], -1)
+    return [(-d).clip(None, 0) - log_total, d.clip(None, 0) - log_total]
