@@ -1,5 +1,7 @@
 """hardgrad.jax by formula, without callbacks: against core, PyTorch and enumeration at the same seed; JAX's transformations."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,9 @@ jax.config.update("jax_default_matmul_precision", "highest")
 import hardgrad  # noqa: E402
 import hardgrad.jax  # noqa: E402
 import hardgrad.torch  # noqa: E402
-from hardgrad.formulas import formula_of_spec  # noqa: E402
+from hardgrad import _core  # noqa: E402
+from hardgrad.formulas import factors, formula_of_spec, jacobians, of_pairs  # noqa: E402
+from hardgrad.jax import noise, philox, words  # noqa: E402
 from hardgrad.torch import by_formula  # noqa: E402
 
 #: The 14 with a formula, and settings other than the defaults. columns and options of their problems; 0: bits.
@@ -142,5 +146,110 @@ def test_random_problems_have_the_estimates_of_core_and_of_pytorch(monkeypatch):
                 apart = max(apart, far)
             compared += 1
             names.add(spec.split("[")[0])
-    print(apart)
     assert compared == 240 and len(names & set(hardgrad.estimators())) == 15 and exact > 360
+
+
+#: Wrong constants, counters and factors. where: the module and name that is replaced; and by which spec it is found.
+MUTANTS = [
+    ("philox", "_MULTIPLIERS", (0xD2511F53, 0xCD9E8D59), "reinforce"),
+    ("philox", "_STEPS", (0x9E3779B9, 0xBB67AE86), "reinforce"),
+    ("philox", "_OF_COLUMN", 0x9E3779B97F4A7C16, "reinforce"),
+    ("words", "_P4", 0x85EBCA77C2B2AE65, "reinforce"),
+    ("noise", "_logistic", lambda u: jnp.log(u.rest / u.u), "gumbel_softmax[samples=2,temperature=1.3]"),
+    ("noise", "words", lambda key, example, *rest: philox.words(key, example + np.uint32(1), *rest), "reinforce"),
+    ("noise", "words", lambda key, e, k, i, d, a: philox.words(key, e, k, i + np.uint32(1), d, a), "reinforce"),
+    ("noise", "words", lambda key, e, k, *rest: philox.words(key, e, k + np.uint32(1), *rest), "rloo[samples=2]"),
+    ("noise", "_passed", lambda u, total, below, above: u.rest * total <= below, "reinforce"),
+    ("by_formula", "factors", lambda formula, losses: (losses - losses.mean(1, keepdims=True)) / 2, "rloo[samples=2]"),  # (K-1)/K
+    ("by_formula", "factors", lambda formula, losses: factors(formula, losses) / formula.samples, "rloo[samples=2]"),
+    ("by_formula", "of_pairs", lambda *given: -of_pairs(*given), "disarm"),
+    ("by_formula", "jacobians", lambda *given: [(2 * a, w) for a, w in jacobians(*given)], "simple"),
+    ("operations.Arrays", "through_softmax", staticmethod(lambda slope, w: w * slope), "straight_through"),
+    ("operations.Arrays", "through_sigmoid", staticmethod(lambda slope, w: slope * w), "simple"),
+]
+
+
+@pytest.mark.parametrize("where, name, wrong, spec", MUTANTS)
+def test_a_mutant_is_found(monkeypatch, where, name, wrong, spec):
+    """By the comparison above, with a few problems."""
+    of = hardgrad.jax
+    for part in where.split("."):
+        of = getattr(of, part) if part[0].isupper() else sys.modules[f"hardgrad.jax.{part}"]
+    monkeypatch.setattr(of, name, wrong)
+    noise.drawn.clear_cache()
+    mutant, found = jax.jit(lambda *given: drawn(*given, spec, problem.bits)), 0
+    for number in range(3):
+        problem = Problem(spec, number)
+        ours = mutant(problem.logits, problem.weight, problem.cotangent, np.uint32(problem.seed))
+        theirs = problem.in_torch()
+        found += not np.allclose(ours[0], theirs[0], rtol=1e-12, atol=1e-12) or farthest(ours, theirs) > 1e-12
+    noise.drawn.clear_cache()
+    assert found >= 2
+
+
+def test_uniform_numbers_and_keys_bit_for_bit():
+    def of(seed, index):
+        key = words.noise_key(seed)
+        example, replica = (np.arange(n, dtype=np.uint32) for n in (4, 5))
+        bits = philox.words(key, example.reshape(-1, 1, 1), replica.reshape(-1, 1), index, 37, 0)
+        return key, philox.uniform(bits).u
+
+    compared, made = 0, jax.jit(of)
+    for seed in (0, 1, 77, 2**31, 2**32 - 1):
+        for index in (0, 1, 19):
+            key, ours = made(np.uint32(seed), np.uint32(index))
+            assert (int(key.high) << 32) + int(key.low) == _core.noise_key(seed)
+            assert np.array_equal(ours, _core.uniforms(seed, np.arange(4, dtype=np.uint32), 5, 37, index))
+            compared += ours.size
+    assert compared == 5 * 3 * 4 * 5 * 37
+
+
+def test_old_versions_of_jax_multiply_in_halves(monkeypatch):
+    x = jnp.asarray(np.random.default_rng(0).integers(0, 1 << 32, 1000), jnp.uint32)
+    monkeypatch.setattr(words, "_mulhi", None)
+    for m in (0xD2511F53, 0xFFFFFFFF, 1):
+        found, right = words.product(x, m), np.asarray(x, np.uint64) * np.uint64(m)
+        assert np.array_equal((np.asarray(found.high, np.uint64) << np.uint64(32)) + np.asarray(found.low, np.uint64), right)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+def test_shorter_dtypes_without_double_precision(dtype):
+    """The draws are core's of float32, the numbers are rounded."""
+    compared, rows = 0, 0
+    with jax.enable_x64(False):
+        for spec in ("reinforce", "rloo", "straight_through", "gumbel_softmax"):
+            formula = formula_of_spec(spec)
+            for number in range(4):
+                problem = Problem(spec, number, np.float32, 40)
+                logits = jnp.asarray(problem.logits, dtype)
+                problem.logits = np.asarray(logits, np.float32)  # the rounded ones
+                z, value, slopes = compiled(
+                    logits, problem.weight, problem.cotangent, np.uint32(problem.seed), spec, problem.bits
+                )
+                assert z.dtype == slopes[0].dtype == dtype and value.dtype == slopes[1].dtype == jnp.float32
+                theirs = problem.in_torch()
+                if formula.is_hard:
+                    assert np.array_equal(np.asarray(z, np.float32), theirs[0]), (spec, number)
+                    rows += len(z)
+                eps = float(jnp.finfo(dtype).eps) * (1 if formula.is_hard else 4)
+                for mine, other in ((value, theirs[1]), *zip(slopes, theirs[2])):
+                    np.testing.assert_allclose(
+                        np.asarray(mine, np.float64), other, rtol=4 * max(eps, 1e-6), atol=20 * max(eps, 1e-6) * abs(other).max()
+                    )
+                compared += 1
+    assert compared == 16 and rows == 4 * 40 * (1 + 4 + 1)
+
+
+def test_no_draw_of_float32_lands_elsewhere():
+    """Of 180,000, without double precision."""
+    compared = 0
+    with jax.enable_x64(False):
+        for spec, shape in (("reinforce", (1000, 100)), ("disarm", (500, 50)), ("rloo", (125, 20, 9)), ("straight_through", (500, 40, 20))):
+            formula, bits = formula_of_spec(spec), len(shape) == 2
+            logits = (3 * np.random.default_rng(1).normal(size=shape)).astype(np.float32)
+            form = "bits" if bits else "options"
+            ours, _ = noise.drawn(formula, logits, np.uint32(5), form)
+            theirs, _ = _core.noise_float(logits, 3, None, 5, formula.law, formula.samples, 1.0, form)
+            assert np.array_equal(ours, theirs)
+            compared += theirs.size
+    assert compared == 100_000 + 50_000 + 10_000 + 20_000
