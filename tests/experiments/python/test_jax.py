@@ -147,8 +147,7 @@ def test_training_inside_one_loop():
 @pytest.mark.parametrize(
     "spec, said",
     [
-        ("gumbel_softmax", "gumbel_softmax replaces choices by weights: hardgrad.jax has estimators with hard choices"),
-        ("rebar", "rebar replaces choices by weights"),
+        ("rebar", "rebar replaces choices by weights: of such estimators hardgrad.jax has those with a closed formula"),
         ("nvil", "nvil learns: hardgrad.jax has estimators that run it once"),
         ("self_critic", "self_critic runs the network more than once"),
         ("rlo", "unknown estimator"),
@@ -179,16 +178,17 @@ def test_seeds_may_be_keys():
 def test_errors_outside_of_jit_are_the_packages():
     missing = jnp.array([[-jnp.inf, 0.0, 1.0]])
     f = lambda z: z[:, 0, 0]
-    with pytest.raises(hardgrad.UsageError, match="under JAX no option may be missing"):
-        hardgrad.jax.expectation(missing, f, seed=1)
+    with pytest.raises(hardgrad.UsageError, match="under JAX no option of stratified may be missing"):
+        hardgrad.jax.expectation(missing, f, "stratified", seed=1)
     with pytest.raises(hardgrad.UsageError, match="entry .* is -inf"):
-        jax.grad(lambda x: hardgrad.jax.expectation(x, f, seed=1))(missing)
-    with pytest.raises(hardgrad.NotFinite, match="the loss of row 0 is nan"):
-        hardgrad.jax.expectation(LOGITS[0], lambda z: z[:, 0, 0] * jnp.nan, seed=1)
+        jax.grad(lambda x: hardgrad.jax.expectation(x, f, "stratified", seed=1))(missing)
+    for spec in ("stratified", "rloo[samples=4]"):
+        with pytest.raises(hardgrad.NotFinite, match="the loss of row 0 is nan"):
+            hardgrad.jax.expectation(LOGITS[0], lambda z: z[:, 0, 0] * jnp.nan, spec, seed=1)
 
 
 def test_errors_inside_jit_are_the_packages_where_they_are_asked_for(caplog):
-    """Else XLA's, which ends in the package's sentence; JAX's log has that sentence in one line."""
+    """Of callbacks. Else XLA's, which ends in the package's sentence; JAX's log has that sentence in one line."""
     f = lambda z: z[:, 0, 0]
     steps = (
         (lambda x: f, jnp.array([[-jnp.inf, 0.0, 1.0]]), hardgrad.UsageError, "entry [0, 0, 0] is -inf"),
@@ -198,7 +198,7 @@ def test_errors_inside_jit_are_the_packages_where_they_are_asked_for(caplog):
     )
     checked = 0
     for loss_of, logits, kind, said in steps:
-        step = jax.jit(jax.value_and_grad(lambda x: hardgrad.jax.expectation(x, loss_of(x), seed=1)))
+        step = jax.jit(jax.value_and_grad(lambda x: hardgrad.jax.expectation(x, loss_of(x), "stratified", seed=1)))
         caplog.clear()
         with pytest.raises(jax.errors.JaxRuntimeError) as theirs:
             jax.block_until_ready(step(logits))

@@ -231,7 +231,7 @@ def test_bad_steps_are_named_and_the_others_kept():
             "pair": lambda tree, seed: (jnp.ones(()), jnp.ones(())),
             "elsewhere": lambda tree, seed: jnp.ones(()),
             "unknown": "nothing",
-            "relaxed": "gumbel_softmax",
+            "relaxed": "rebar",
             "learns": "nvil",
         },
         replicates=60,

@@ -8,7 +8,11 @@ the second, and the axis S is absent. Sources: estimators/NAME.cpp of each estim
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, Mapping, Optional, Protocol, Sequence
+
+from . import _core
+from ._core import UsageError
 
 Kind = Literal[
     "linear",
@@ -93,6 +97,27 @@ class Formula:
             ("reads_rows", self.kind in ("gumbel_softmax", "soft", "reinmax", "gapped_st")),
         ):
             object.__setattr__(self, name, value)  # once
+
+
+@lru_cache(maxsize=1024)
+def formula_of_spec(spec: str) -> Optional[Formula]:
+    """None: the estimator has none, or there is no such estimator."""
+    try:
+        found = _core.formula(spec)
+    except UsageError:
+        return None
+    return None if found is None else Formula(**found)
+
+
+def covers(formula: Formula, shape: tuple[int, ...], options_only: bool, bits: bool) -> bool:
+    """Whether the formula is that of an expectation at logits of this shape. options_only: the loss
+    takes options."""
+    if formula.relaxes and options_only:
+        return False
+    axes, options = len(shape) + bits, 2 if bits else shape[-1] if len(shape) else 0
+    if not 1 <= axes <= 3 or 0 in shape or options < 2 or (formula.pairs and options != 2):
+        return False
+    return (shape[0] if axes == 3 else 1) * formula.samples <= formula.cap
 
 
 # Score functions.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, ContextManager, Iterator, Optional
+from typing import Any, ContextManager, Iterator, Literal, Optional
 
 import jax
 import jax.numpy as jnp
@@ -21,16 +21,48 @@ DRAW = {np.dtype(np.float32): _core.draw_float, np.dtype(np.float64): _core.draw
 Others = tuple[Optional[Array], Optional[Array]]
 _lock = threading.Lock()
 _rows_drawn: dict[str, int] = {}  # by spec, in this process
-# Functions that are traced in a comparison. They share no cache with others, so that these never
-# draw from its mixture. (Old versions of JAX have no such context, and no mixture.)
-_compared: Any = jax.make_user_context(False) if hasattr(jax, "make_user_context") else None
+#: How a function is traced: in a comparison, which counts its rows, or draws from a mixture, too.
+Mode = Literal["alone", "counted", "mixed"]
+# Functions of different modes share no cache, so that others never draw from the mixture of a
+# comparison. (Old versions of JAX have no such context, and no mixture.)
+_tracing: Any = jax.make_user_context("alone") if hasattr(jax, "make_user_context") else None
+_blocks = 0  # of `counted` that are open
 _mixture: Optional[Mixture] = None  # of the comparison's present step
 _mixing: ContextManager[Any] = threading.Lock()  # a mixture has one new call at a time
 
 
+def _mode() -> Mode:
+    if _tracing is not None:
+        found: Mode = _tracing.value
+        return found
+    return "counted" if _blocks else "alone"
+
+
+def plain() -> bool:
+    """Whether draws that are traced now are made from plain noise."""
+    return _mode() != "mixed"
+
+
+def noted(spec: str, rows: int, losses: Array) -> None:
+    """Counts the rows of a draw without a callback, in a comparison (by a callback)."""
+    if _mode() == "alone":
+        return
+
+    def count(loss: Any) -> None:
+        _count(spec, rows)
+
+    # Under `jax.vmap` it is called for each loss.
+    jax.debug.callback(count, jax.lax.stop_gradient(losses[0]))
+
+
+def _count(spec: str, rows: int) -> None:
+    with _lock:
+        _rows_drawn[spec] = _rows_drawn.get(spec, 0) + rows
+
+
 class Draws:
     """Draws of an estimator at logits [E, D, S]; equal if their arguments are, and both or none are
-    in a comparison."""
+    from a comparison's mixture."""
 
     def __init__(
         self,
@@ -42,13 +74,13 @@ class Draws:
     ):
         self.key = (spec, shape, dtype, picks, policies)
         self.rows = _rows(*self.key)
-        self.compared = _compared is not None and bool(_compared.value)
+        self.mixed = not plain()
 
     def __hash__(self) -> int:
-        return hash((self.key, self.compared))
+        return hash((self.key, self.mixed))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Draws) and (self.key, self.compared) == (other.key, other.compared)
+        return isinstance(other, Draws) and (self.key, self.mixed) == (other.key, other.mixed)
 
     def options(self, logits: Array, others: Others, seed: Array) -> Any:
         """[R, D] options ([R, D, picks] of subsets) and the examples [R] of the rows. others: the
@@ -75,8 +107,7 @@ class Draws:
     @stored
     def _estimate(self, logits: Any, others: Any, losses: Any, seed: Any) -> Any:
         slope, run = self._drawn(logits, others, seed, np.asarray(losses))
-        with _lock:
-            _rows_drawn[self.key[0]] = _rows_drawn.get(self.key[0], 0) + self.rows
+        _count(self.key[0], self.rows)
         self._check(run)
         _, _, example, values, share, _ = run
         value = np.bincount(example, share * values, len(slope))
@@ -84,7 +115,7 @@ class Draws:
 
     def _drawn(self, logits: Any, others: Any, seed: Any, losses: Any) -> Any:
         """`_drawn` of this estimator."""
-        mixture = _mixture if self.compared else None
+        mixture = _mixture if self.mixed else None
         with nullcontext() if mixture is None else _mixing:
             return _drawn(
                 self.key[0],
@@ -117,13 +148,15 @@ def counted(mixture: Optional[Mixture]) -> Iterator[Counted]:
     """Counts the draws in a block, of all threads: JAX calls back in threads of its own. Those of
     functions that are traced in such a block are made from the mixture. Raises their error instead
     of JAX's."""
-    global _mixture
+    global _blocks, _mixture
     found = Counted()
     with _lock:
         before = dict(_rows_drawn)
     outer, _mixture = _mixture, mixture
+    _blocks += 1
+    mode: Mode = "counted" if mixture is None else "mixed"
     try:
-        with _compared(True) if _compared is not None else nullcontext():
+        with _tracing(mode) if _tracing is not None else nullcontext():
             yield found
     except Exception as error:
         if found_own := own(error):
@@ -131,6 +164,8 @@ def counted(mixture: Optional[Mixture]) -> Iterator[Counted]:
         raise
     finally:
         _mixture = outer
+        _blocks -= 1
+    jax.effects_barrier()
     with _lock:
         drawn = {spec: rows - before.get(spec, 0) for spec, rows in _rows_drawn.items()}
     found.specs |= {spec for spec, rows in drawn.items() if rows}
@@ -194,8 +229,8 @@ def _drawn(
         if "takes=" not in str(refusal):
             raise
         raise UsageError(
-            f"{spec} replaces choices by weights: hardgrad.jax has estimators with hard "
-            "choices, such as rloo"
+            f"{spec} replaces choices by weights: of such estimators hardgrad.jax has those with "
+            "a closed formula, such as gumbel_softmax, for losses of weights of single options"
         ) from refusal
     if estimator.learns or len(runs) != 1:
         raise UsageError(

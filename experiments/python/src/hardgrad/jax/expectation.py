@@ -11,19 +11,23 @@ import numpy as np
 from jax import Array
 
 from .._core import UsageError
+from ..formulas import covers, formula_of_spec
 from ..losses import (
     Columns,
     Takes,
     check_axes,
     check_columns,
     check_separate,
-    check_shared,
     check_subset,
     check_takes,
     wrong_separate,
 )
 from ..policies import check_shape
-from .draws import DRAW, Draws, Others
+from . import by_formula
+from .draws import Draws, Others, noted, plain
+from .losses import DTYPES, checked_losses, is_known, of_core
+from .operations import one_hot
+from .seeds import number_of
 
 
 def expectation(
@@ -85,15 +89,27 @@ def expectation(
             behaviour=each(behaviour, "behaviour"),
             reference=each(reference, "reference"),
         ).reshape(shape)
-    if logits.dtype not in DRAW:
-        raise UsageError(f"logits are {logits.dtype}: they must be of float32 or float64")
+    if logits.dtype not in DTYPES:
+        raise UsageError(
+            f"logits are {logits.dtype}: they must be of float16, bfloat16, float32 or float64"
+        )
+    if subset is behaviour is reference is None and isinstance(estimator, str):
+        formula = formula_of_spec(estimator)
+        if formula is not None and covers(formula, logits.shape, takes == "options", bits):
+            if plain() or formula.relaxes:
+                return by_formula.expectation(
+                    formula, logits, f, number_of(seed), takes, bits, partial(noted, estimator)
+                )
     if bits:
         logits = jnp.stack([jnp.zeros_like(logits), logits], -1)
     check_axes(logits.shape, empty=True)
-    if not isinstance(logits, jax.core.Tracer) and not np.isfinite(np.asarray(logits)).all():
-        raise UsageError("logits: an entry is not finite: under JAX no option may be missing")
+    dtype, logits = logits.dtype, logits.astype(of_core(logits.dtype))
+    if is_known(logits) and not np.isfinite(np.asarray(logits)).all():
+        raise UsageError(
+            f"logits: an entry is not finite: under JAX no option of {estimator} may be missing"
+        )
     picks = check_subset(subset, logits.shape[-1], bits)
-    number = _number(seed)
+    number = number_of(seed)
     drawing = _policy(behaviour, logits, bits, "behaviour")
     others: Others = (drawing, _policy(reference, logits, bits, "reference"))
     batched, shaped = logits.ndim == 3, logits.reshape((1,) * (3 - logits.ndim) + logits.shape)
@@ -106,17 +122,13 @@ def expectation(
         options, example = draws.options(jax.lax.stop_gradient(shaped), others, number)
     choice = options
     if takes == "weights" and not bits:
-        choice = jax.nn.one_hot(options, logits.shape[-1], dtype=logits.dtype)
+        choice = one_hot(options, logits.shape[-1], dtype)
         choice = choice.sum(2) if picks else choice
     if bits and takes == "weights":
-        choice = choice.astype(logits.dtype)
-    losses = f(choice, example) if batched else f(choice)
-    check_shared(losses.shape, choice.shape[:2])
-    if losses.shape != example.shape:
-        raise UsageError(
-            f"f returned losses of shape {list(losses.shape)}, expected "
-            f"{list(example.shape)}: one for each row"
-        )
+        choice = choice.astype(dtype)
+    losses = checked_losses(
+        f(choice, example) if batched else f(choice), choice.shape[:2], len(example)
+    )
     if 0 in shaped.shape:
         return losses.astype(logits.dtype) + shaped.sum((1, 2))
     value = _estimate(draws, shaped, others, losses.astype(logits.dtype), number, example)
@@ -152,23 +164,6 @@ def _policy(given: Optional[Array], logits: Array, bits: bool, what: str) -> Opt
         found = jnp.stack([jnp.zeros_like(found), found], -1)
     check_shape(found.shape, logits.shape, what)
     return found.reshape((1,) * (3 - found.ndim) + found.shape)
-
-
-def _number(seed: Any) -> Array:
-    """The seed as a number; of a key, one that it draws."""
-    if isinstance(seed, (int, np.integer)) and not 0 <= seed < 1 << 32:
-        raise UsageError(f"seed is a whole number below 2^32, got {seed}")
-    given = seed if isinstance(seed, jax.Array) else jnp.asarray(np.asarray(seed))
-    if jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.ndim == 0:
-        return jax.random.bits(given, dtype=jnp.uint32)
-    if given.dtype == jnp.uint32 and given.shape == (2,):  # a key of before JAX had a type for it
-        return jax.random.bits(given, dtype=jnp.uint32)
-    if given.ndim or not jnp.issubdtype(given.dtype, jnp.integer):
-        raise UsageError(
-            "seed is a whole number below 2^32 or a key of jax.random, got "
-            f"{given.dtype} of shape {list(given.shape)}"
-        )
-    return given.astype(jnp.uint32)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -1,0 +1,38 @@
+"""Logits and losses of `hardgrad.jax`: their dtypes, what `f` returns, and whether numbers are
+known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .._core import UsageError
+from ..losses import check_shared
+
+#: of users' logits
+DTYPES = tuple(np.dtype(x) for x in (np.float16, jnp.bfloat16, np.float32, np.float64))
+
+
+def of_core(dtype: Any) -> np.dtype[Any]:
+    """The dtype of the computation for users' numbers: float32 for shorter ones."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def is_known(x: Array) -> bool:
+    """Whether the numbers are there, as they are outside of `jax.jit`."""
+    return not isinstance(x, jax.core.Tracer)
+
+
+def checked_losses(losses: Any, shape: tuple[int, ...], rows: int) -> Array:
+    """The losses [rows] of f. shape: rows and columns of its argument."""
+    check_shared(losses.shape, shape)
+    if losses.shape != (rows,):
+        raise UsageError(
+            f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row"
+        )
+    checked: Array = losses
+    return checked
