@@ -303,6 +303,30 @@ def test_compiled_f_may_change_its_rows_and_has_first_derivatives_only():
         slope.square().sum().backward()
 
 
+@graph
+@pytest.mark.parametrize("spec", ["reinforce", "straight_through"])
+def test_compiled_gradients_of_parameters_are_not_differentiated_at_the_logits(spec):
+    """They depend on the logits by the draw."""
+    torch._dynamo.reset()
+    logits, weight = (
+        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
+        torch.randn(3, dtype=torch.float64, requires_grad=True),
+    )
+
+    def value(x, w):
+        return expectation(x, lambda z, example: torch.sin(z @ w), spec, bits=True, seed=3).sum()
+
+    both, compared = (logits, weight), 0
+    for of in (value, torch.compile(value, backend="eager", fullgraph=True)):
+        for first in both:
+            (slope,) = torch.autograd.grad(of(*both), first, create_graph=True)
+            for second in both:
+                with pytest.raises(hardgrad.UsageError, match="first derivatives only"):
+                    torch.autograd.grad(slope.square().sum(), second, retain_graph=True)
+                compared += 1
+    assert compared == 8
+
+
 def test_equal_losses_give_exactly_nothing():
     logits = torch.randn(5, 3, 4, requires_grad=True)
     for spec in ("rloo[samples=7]", "policy_gradient[advantage=group_mean]"):

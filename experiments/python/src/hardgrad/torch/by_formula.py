@@ -28,7 +28,6 @@ from .tensors import (
     normal,
     of_core,
     once,
-    one_hot,
 )
 
 
@@ -114,6 +113,13 @@ def expectation(
     return result if run.rank == 3 else result[0]
 
 
+def no_slope(spec: str) -> UsageError:
+    return UsageError(
+        f"{spec} differentiates the loss in z, but the result of f does not depend on z by "
+        "operations that autograd knows"
+    )
+
+
 class Run:
     """One run of K rows for each of E examples.
 
@@ -172,8 +178,9 @@ class Run:
     def rows(self, z: Tensor) -> Tensor:
         """z as numbers [E, K, D, S], [E, K, D] of two."""
         if self.takes == "options":
-            dtype = self.logits.dtype
-            z = z.to(dtype) if self.two else one_hot(z, self.users.shape[2], dtype)
+            if not self.two:  # vmap has no rule for one_hot's scatter
+                z = z[..., None] == count(z, self.users.shape[2])
+            z = z.to(self.logits.dtype)
         elif self.stacked:
             z = z[..., 1]
         return self.of_rows(z, self.K)
@@ -207,11 +214,7 @@ class Run:
             z = _Weights.apply(self, base)
             losses = self.losses(f, z)
         if not leads_to(losses, z):
-            raise UsageError(
-                f"{name} differentiates the loss in z, but the result of f does not "
-                "depend on z by operations that "
-                "autograd knows"
-            )
+            raise no_slope(name)
         self.ended = True
         return losses
 

@@ -110,7 +110,9 @@ def expectation(
     Relaxations, pairs of bits, and score functions that are linear in the losses are tensor
     operations where the logits are: on a device nothing is transferred but `ids`, nothing is waited
     for, and an infinite or NaN loss gives NaN instead of an error. They do not break the graph of
-    torch.compile (recent PyTorch 2; of the arguments from probs on, with bits and seed only).
+    torch.compile (recent PyTorch 2; of the arguments from probs on, with bits and seed only), and
+    torch.func transforms them (also with ids and generator): in vmap, lanes with equal ids and seed
+    draw the same noise. Without seed its `randomness` decides; "different" draws as one batch.
 
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
@@ -308,11 +310,7 @@ class _Loss:
             z = _Weights.apply(self.logits, self.pullbacks[-1])
             losses = self._losses(z.to(self.dtype), row)
         if not leads_to(losses, z):
-            raise UsageError(
-                f"{self.spec} differentiates the loss in z, but the result of f does not "
-                "depend on z by operations that "
-                "autograd knows"
-            )
+            raise by_formula.no_slope(self.spec)
 
         def pull(cotangent: Any) -> Any:
             (slope,) = torch.autograd.grad(

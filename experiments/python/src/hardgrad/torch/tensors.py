@@ -57,8 +57,12 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 #: Whether torch.compile looks at this code (PyTorch 2).
-_compiling: Callable[[], bool] = getattr(
+compiling: Callable[[], bool] = getattr(
     getattr(torch, "compiler", None), "is_dynamo_compiling", lambda: False
+)
+#: Whether grad, vmap and the like of torch.func are at work (PyTorch 2); the compiler knows it.
+transforming: Callable[[], bool] = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: False
 )
 
 
@@ -72,7 +76,7 @@ def eager_unless(
     in_graph: Callable[..., Any],
 ) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
     """The same, but there is no break where `in_graph`, which torch.compile does look into, gives a
-    result that is not None."""
+    result that is not None. It is asked inside torch.func's transforms, too."""
 
     def mark(function: Callable[P, Result]) -> Callable[P, Result]:
         return _marked(function, in_graph)
@@ -83,7 +87,7 @@ def eager_unless(
 def _marked(function: Callable[P, Result], in_graph: Callable[..., Any]) -> Callable[P, Result]:
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
-        if _compiling():
+        if compiling() or transforming():
             found: Optional[Result] = in_graph(*given, **named)
             if found is not None:
                 return found
@@ -147,18 +151,20 @@ _transformed = getattr(
 )
 
 
-def check(tensor: Tensor, what: str) -> None:
-    """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers."""
+def check(tensor: Tensor, what: str, transformed: bool = False) -> None:
+    """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers.
+    transformed: it may be inside grad, vmap and the like of torch.func."""
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
-    if not _compiling() and tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+    if not compiling() and tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         raise UsageError(
             f"{what} are on a stream that is captured into a CUDA graph: draws are made by "
             "the CPU, which a graph cannot repeat"
         )
-    if not _compiling() and _transformed(tensor):
+    if not transformed and not compiling() and _transformed(tensor):
         raise UsageError(
-            f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: "
+            f"{what} are transformed by torch.func, which sees the gradient of `expectation` with "
+            "estimators that have a formula only (as rloo, disarm, straight_through; PyTorch 2.5): "
             "draw outside of grad, vmap and the like, "
             "and differentiate by backward or torch.autograd.grad"
         )
@@ -188,7 +194,7 @@ def one_hot(options: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     return options.new_zeros(*options.shape[:2], count, dtype=dtype).scatter_(-1, picked, 1)
 
 
-def check_losses(losses: Any, rows: int) -> Tensor:
+def check_losses(losses: Any, rows: int, transformed: bool = False) -> Tensor:
     """The losses [rows] that a user's function returned."""
     if not isinstance(losses, Tensor):
         raise UsageError(f"f returned losses of type {type(losses).__name__}, expected a tensor")
@@ -196,7 +202,7 @@ def check_losses(losses: Any, rows: int) -> Tensor:
         raise UsageError(
             f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row"
         )
-    check(losses, "the losses that f returned")
+    check(losses, "the losses that f returned", transformed)
     return losses
 
 
@@ -215,16 +221,13 @@ def leads_to(losses: Tensor, z: Tensor) -> bool:
 
 def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:
     """The seed, or one from PyTorch's generator."""
-    if seed is not None:
-        return seed
-    return int(
-        torch.randint(
-            2**63 - 1,
-            (),
-            generator=generator,
-            device="cpu" if generator is None else generator.device,
-        )
-    )
+    return int(random_seed(generator)) if seed is None else seed
+
+
+def random_seed(generator: Optional[torch.Generator]) -> Tensor:
+    """One from PyTorch's generator."""
+    where = "cpu" if generator is None else generator.device
+    return torch.randint(2**63 - 1, (), generator=generator, device=where)
 
 
 def fetched(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Any]:
