@@ -137,8 +137,9 @@ def test_the_noise_of_lanes_is_as_vmap_says(spec):
         torch.testing.assert_close(vmap(grad(of_one), dims, randomness="different")(same, x), wanted, rtol=1e-12, atol=1e-13)
     equal = vmap(grad(of_one), randomness="same")(logits[:1].expand(6, -1), x[:1].expand(6))
     torch.testing.assert_close(equal, equal[:1].expand(6, -1), rtol=1e-12, atol=1e-13)
-    with pytest.raises(RuntimeError, match="randomness"):
-        vmap(of_one)(logits, x)
+    if spec != "soft":  # which draws nothing
+        with pytest.raises(RuntimeError, match="randomness"):
+            vmap(of_one)(logits, x)
 
 
 def test_lanes_with_ids_and_seeds_of_pytorch_differ():

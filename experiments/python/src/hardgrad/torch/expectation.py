@@ -116,12 +116,13 @@ def expectation(
 
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
-    Can be differentiated once; differentiating its gradient again raises UsageError.
+    Can be differentiated once; differentiating its gradient at the logits again raises UsageError.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
-    check_takes(takes)
-    check_columns(columns)
-    logits, bits = logits_of(logits, probs, bits, columns)
+    if probs is not None or columns != "shared" or not isinstance(logits, Tensor):
+        check_takes(takes)
+        check_columns(columns)
+        logits, bits = logits_of(logits, probs, bits, columns)
     if columns == "separate":
         each = Separate(logits, bits)
         return expectation(
@@ -144,6 +145,8 @@ def expectation(
             return by_formula.expectation(
                 formula, logits, f, estimator, takes, bits, ids, generator, seed
             )
+    check_takes(takes)
+    check_logits(logits)
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     others = (("behaviour", behaviour), ("reference", reference))

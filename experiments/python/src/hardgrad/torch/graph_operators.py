@@ -14,7 +14,7 @@ from ..formulas import Formula
 from ..losses import Takes, given_ids, given_seed
 from . import draws
 from .by_formula import Run, formula_of_spec
-from .tensors import drawn_seed, transforming
+from .tensors import captured, drawn_seed, transforming
 
 EMPTY = 0
 
@@ -40,7 +40,7 @@ def _draw(
             "functions that are compiled, or transformed by torch.func, draw plain noise, but this "
             "comparison seeks rare options: compare the function itself"
         )
-    if logits.is_cuda and torch.cuda.is_current_stream_capturing():
+    if captured(logits):
         raise UsageError("a CUDA graph cannot contain a draw: it would repeat the same noise")
     run = Run(_formula(spec), logits, logits.dtype, takes, bits)
     run.draw(None if ids is None else given_ids(ids.cpu(), run.E), given_seed(int(seed)))

@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor
 
-from ..formulas import Formula, factors, jacobians, of_pairs, of_scores
+from ..formulas import Formula, Law, factors, jacobians, of_pairs, of_scores
 from ..losses import Columns, Takes, check_shared, given_seed
 from . import graph_operators
 from .by_formula import Run, covers, formula_of_spec, no_slope
@@ -78,7 +78,7 @@ def expectation(
         return None
     wide = logits.to(of_core(logits.dtype))
     of_ids = ids if ids is None or isinstance(ids, Tensor) else torch.as_tensor(ids, device="cpu")
-    one = _seed(generator, seed)
+    one = _seed(formula.law, generator, seed)
     z, noise = torch.ops.hardgrad.draw(wide.detach(), spec, takes, bits, of_ids, one)
     run = Run(formula, wide, logits.dtype, takes, bits)
     run.noise = noise if noise.shape != (graph_operators.EMPTY,) else None
@@ -120,8 +120,10 @@ def expectation(
     return value if run.rank == 3 else value[0]
 
 
-def _seed(generator: Optional[torch.Generator], seed: Optional[int]) -> Tensor:
+def _seed(law: Optional[Law], generator: Optional[torch.Generator], seed: Optional[int]) -> Tensor:
     """The seed as a tensor. In vmap PyTorch draws it as its `randomness` says."""
+    if law is None and seed is None:  # nothing is drawn
+        return torch.zeros((), dtype=torch.int64, device="cpu")
     if not transforming():
         return torch.ops.hardgrad.seed(torch.zeros((), device="cpu"), _call(), seed)
     if seed is not None:
@@ -134,4 +136,8 @@ def _linear(w: Tensor, logits: Tensor, rows: int, bits: bool) -> Tensor:
     w = w.detach()
     w = w[:, None] if rows > 1 and w.dim() == logits.dim() else w
     x = logits[:, None] if rows > 1 else logits
-    return w * (1 - w) * x if bits else w * (x - (w * x).sum(-1, keepdim=True))
+    if bits:
+        return w * (1 - w) * x
+    x = x.expand_as(w)
+    x = x - x.gather(-1, w.argmax(-1, keepdim=True))  # as through_softmax
+    return w * (x - (w * x).sum(-1, keepdim=True))

@@ -56,6 +56,12 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
     return chosen
 
 
+def applied(function: Any) -> Callable[..., Any]:
+    """Its `apply` without the way to torch.func, which takes as long as five operations."""
+    found: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return found
+
+
 #: Whether torch.compile looks at this code (PyTorch 2).
 compiling: Callable[[], bool] = getattr(
     getattr(torch, "compiler", None), "is_dynamo_compiling", lambda: False
@@ -85,15 +91,20 @@ def eager_unless(
 
 
 def _marked(function: Callable[P, Result], in_graph: Callable[..., Any]) -> Callable[P, Result]:
+    disabled: list[Callable[P, Result]] = []  # once the compiler is there
+
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
         if compiling() or transforming():
             found: Optional[Result] = in_graph(*given, **named)
             if found is not None:
                 return found
-        compiler: Any = sys.modules.get("torch._dynamo")
-        chosen: Callable[P, Result] = function if compiler is None else compiler.disable(function)
-        return chosen(*given, **named)
+        if not disabled and "torch._dynamo" not in sys.modules:
+            return function(*given, **named)
+        if not disabled:
+            compiler: Any = sys.modules["torch._dynamo"]
+            disabled.append(compiler.disable(function))
+        return disabled[0](*given, **named)
 
     return called
 
@@ -156,11 +167,6 @@ def check(tensor: Tensor, what: str, transformed: bool = False) -> None:
     transformed: it may be inside grad, vmap and the like of torch.func."""
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
-    if not compiling() and tensor.is_cuda and torch.cuda.is_current_stream_capturing():
-        raise UsageError(
-            f"{what} are on a stream that is captured into a CUDA graph: draws are made by "
-            "the CPU, which a graph cannot repeat"
-        )
     if not transformed and not compiling() and _transformed(tensor):
         raise UsageError(
             f"{what} are transformed by torch.func, which sees the gradient of `expectation` with "
@@ -173,6 +179,11 @@ def check(tensor: Tensor, what: str, transformed: bool = False) -> None:
             f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of "
             "float16, bfloat16, float32 or float64"
         )
+
+
+def captured(tensor: Tensor) -> bool:
+    """Whether operations with this tensor are captured into a CUDA graph."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def normal(tensor: Tensor) -> Tensor:
@@ -221,7 +232,7 @@ def leads_to(losses: Tensor, z: Tensor) -> bool:
 
 def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:
     """The seed, or one from PyTorch's generator."""
-    return int(random_seed(generator)) if seed is None else seed
+    return int(random_seed(generator).item()) if seed is None else seed
 
 
 def random_seed(generator: Optional[torch.Generator]) -> Tensor:
@@ -231,12 +242,18 @@ def random_seed(generator: Optional[torch.Generator]) -> Tensor:
 
 
 def fetched(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Any]:
-    """The numbers as arrays of this dtype; they share the memory of a tensor in the CPU's."""
+    """The numbers as arrays of this dtype; they share the memory of a tensor in the CPU's.
+    UsageError while a CUDA graph is captured."""
     found: list[Any] = [None] * len(tensors)
     far: dict[torch.device, list[int]] = {}
     for place, x in enumerate(tensors):
         if x.device.type == "cpu":
             found[place] = x.detach().to(dtype).contiguous().numpy()
+        elif captured(x):
+            raise UsageError(
+                "numbers of a stream that is captured into a CUDA graph are needed by the CPU, "
+                "which draws for this estimator: a graph cannot repeat that"
+            )
         else:
             far.setdefault(x.device, []).append(place)
     for places in far.values():
