@@ -141,12 +141,12 @@ def test_uniform_numbers_bit_for_bit():
         for index in (0, 1, 19):
             core = torch.from_numpy(_core.uniforms(seed, ids, 5, 37, index))
             of = torch.from_numpy(ids.astype(np.int64)).reshape(-1, 1, 1)
-            mine = uniforms(
-                _core.noise_key(seed), of, count(of, 5).reshape(1, -1, 1), torch.tensor(index), count(of, 37).reshape(1, 1, -1)
-            )
-            assert torch.equal(mine, core)
-            compared += mine.numel()
-    assert compared == 4 * 3 * 4 * 5 * 37
+            key = _core.noise_key(seed)
+            for given in (key, torch.tensor(key).to(torch.int64) if key < 1 << 63 else torch.tensor(key - (1 << 64))):
+                mine = uniforms(given, of, count(of, 5).reshape(1, -1, 1), torch.tensor(index), count(of, 37).reshape(1, 1, -1))
+                assert torch.equal(mine, core)
+                compared += mine.numel()
+    assert compared == 2 * 4 * 3 * 4 * 5 * 37
 
 
 #: Formulas that are not the estimators' own: with the changed part, by spec.
@@ -255,6 +255,34 @@ def test_a_likely_1_keeps_the_digits_of_its_score():
     assert slope.item() == pytest.approx(2 / (1 + np.exp(17.0)), rel=1e-5)
 
 
+@pytest.mark.parametrize("transformed", [False, True])
+@pytest.mark.parametrize("spec", [spec for spec in declared() if by_formula.formula_of(spec).relaxes])
+def test_relaxations_of_likely_options_have_the_slopes_of_double_precision(spec, transformed):
+    """Of bits, two and three options whose probability rounds to 1."""
+    if transformed and not hasattr(torch.library, "register_vmap"):
+        pytest.skip("PyTorch 2.5 transforms expectations")
+    far, compared = torch.tensor([-35.0, -25.0, -18.0, -3.0, 0.5, 3.0, 17.0, 25.0, 35.0]), 0
+    for S in (1, 2, 3):
+        logits = far[:, None] if S == 1 else torch.stack([far, *[0.3 * k + 0 * far for k in range(1, S)]], -1)[:, None]
+        a = torch.tensor([0.7, -1.3, 0.4])[:S]
+
+        def value(x, S=S, a=a):
+            f = lambda z, example: torch.sin((z if S == 1 else z.flatten(1)) @ a.to(z.dtype) + 0.2)  # noqa: E731
+            return expectation(x, f, spec, bits=S == 1, seed=4).sum()
+
+        slopes = []
+        for dtype in (torch.float32, torch.float64):
+            x = logits.to(dtype)
+            if transformed:
+                slopes.append(torch.func.grad(value)(x))
+            else:
+                slopes.append(torch.autograd.grad(value(x.requires_grad_()), x)[0])
+        assert (slopes[1].abs() > 1e-38).any(-1).any(-1).all()
+        torch.testing.assert_close(slopes[0].double(), slopes[1], rtol=3e-4, atol=1e-37)
+        compared += logits.numel()
+    assert compared == 9 * (1 + 2 + 3)
+
+
 def test_a_baseline_is_subtracted_before_products_round():
     logits, level = torch.zeros(20000, 1, 2, requires_grad=True), 1e5
     f = lambda z, example: level + z[:, 0, 1] / 2  # noqa: E731
@@ -301,6 +329,32 @@ def test_compiled_f_may_change_its_rows_and_has_first_derivatives_only():
     (slope,) = torch.autograd.grad(whole(logits), logits, create_graph=True)
     with pytest.raises(hardgrad.UsageError, match="first derivatives only"):
         slope.square().sum().backward()
+
+
+@graph
+@pytest.mark.parametrize("spec", ["reinforce", "straight_through"])
+def test_compiled_gradients_of_parameters_are_not_differentiated_at_the_logits(spec):
+    """They depend on the logits by the draw. As written, straight_through's do by its weights: it is differentiated through them."""
+    torch._dynamo.reset()
+    logits, weight = (
+        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
+        torch.randn(3, dtype=torch.float64, requires_grad=True),
+    )
+
+    def value(x, w):
+        return expectation(x, lambda z, example: torch.sin(z @ w), spec, bits=True, seed=3).sum()
+
+    both, compared = (logits, weight), 0
+    for of in (value, torch.compile(value, backend="eager", fullgraph=True)):
+        for first in both:
+            (slope,) = torch.autograd.grad(of(*both), first, create_graph=True)
+            for second in both:
+                if of is value and first is weight and spec == "straight_through":
+                    continue
+                with pytest.raises(hardgrad.UsageError, match="first derivatives only"):
+                    torch.autograd.grad(slope.square().sum(), second, retain_graph=True)
+                compared += 1
+    assert compared == (6 if spec == "straight_through" else 8)
 
 
 def test_equal_losses_give_exactly_nothing():
@@ -353,6 +407,17 @@ def test_f_may_change_its_rows(spec):
         for f in (changing, lambda z, example: ((z * weight).sum(1) - 0.3) ** 2)
     ]
     torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("spec", ["reinforce", "disarm", "straight_through"])
+def test_a_device_draws_once(monkeypatch, spec):
+    """Also one-hot rows, which are made in place there."""
+    by_tensors(monkeypatch)
+    drawn, calls = by_formula.drawn, []
+    monkeypatch.setattr(by_formula, "drawn", lambda *given: calls.append(given) or drawn(*given))
+    logits = torch.randn(4, 5, 2, requires_grad=True)
+    expectation(logits, lambda z, example: z[..., 1].sum(1) ** 2, spec).sum().backward()
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("spec", ["rloo[samples=3]", "straight_through", "gumbel_softmax"])

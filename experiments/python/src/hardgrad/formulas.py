@@ -55,7 +55,8 @@ class Operations(Protocol):
         """slope w (1 - w)"""
 
     def through_softmax(self, slope: Any, w: Any) -> Any:
-        """(diag(w) - w w') slope"""
+        """(diag(w) - w w') slope, also where a weight rounds to 1: the slope counts from that of
+        the largest weight."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Formula:
     relaxes: bool = field(init=False)
     #: Whether the rows are drawn options, not weights between them.
     is_hard: bool = field(init=False)
+    #: Whether the slope at the logits is 0: it is linear with factors of 0.
+    scoreless: bool = field(init=False)
     #: Whether `jacobians` reads z.
     reads_rows: bool = field(init=False)
 
@@ -94,6 +97,7 @@ class Formula:
             ("pairs", self.kind in ("disarm", "arm")),
             ("relaxes", self.kind not in ("linear", "disarm", "arm")),
             ("is_hard", self.kind not in ("gumbel_softmax", "soft")),
+            ("scoreless", self.kind == "linear" and not (self.own or self.others or self.offset)),
             ("reads_rows", self.kind in ("gumbel_softmax", "soft", "reinmax", "gapped_st")),
         ):
             object.__setattr__(self, name, value)  # once
@@ -202,20 +206,29 @@ def jacobians(
     """The derivative of the weights z (one-hot, or those of `weights`) at the logits, with the
     noise that made them."""
     T, kind = formula.temperature, formula.kind
-    if kind == "soft":
-        return [(1.0, z)]
-    if kind == "gumbel_softmax":
-        return [(1 / T, z)]
-    if kind == "st_gumbel":
-        return [(1 / T, softmax(xp, _of_rows(logits, noise) + noise, bits, T))]
+    if kind in ("soft", "gumbel_softmax", "st_gumbel"):
+        T = 1.0 if kind == "soft" else T
+        if kind != "st_gumbel" and not bits:
+            return [(1 / T, z)]
+        moved = logits if noise is None else _of_rows(logits, noise) + noise
+        return [(1 / T, _spread(xp, moved, bits, T))]
     if kind == "reinmax":
-        p = softmax(xp, logits, bits)
+        p = _spread(xp, logits, bits)
+        if bits:  # of a 1 the complement, which has the same J
+            scaled = _of_rows(logits if T == 1 else logits * (1 / T), z)
+            return [(2.0, xp.sigmoid(scaled * (1 - 2 * z)) * 0.5), (-0.5, p)]
         at = p if T == 1 else softmax(xp, logits, bits, T)
         return [(2.0, (_of_rows(at, z) + z) * 0.5), (-0.5, p)]
     if kind == "gapped_st":
-        moved = _gapped_bits if bits else _gapped
-        return [(1 / T, softmax(xp, moved(xp, _of_rows(logits, z), z, formula.gap), bits, T))]
-    return [(1 / T, softmax(xp, logits, bits, T))]
+        moved = (_gapped_bits if bits else _gapped)(xp, _of_rows(logits, z), z, formula.gap)
+        return [(1 / T, _spread(xp, moved, bits, T))]
+    return [(1 / T, _spread(xp, logits, bits, T))]
+
+
+def _spread(xp: Operations, logits: Any, bits: bool, temperature: float = 1.0) -> Any:
+    """w of J(w) for softmax(logits / temperature). Of bits the smaller of w and 1 - w, which have
+    the same J: the other may round to 1."""
+    return softmax(xp, -abs(logits) if bits else logits, bits, temperature)
 
 
 def through(xp: Operations, parts: Jacobians, slope: Any, bits: bool, rows: int) -> Any:

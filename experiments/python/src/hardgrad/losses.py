@@ -4,7 +4,7 @@ to core's layout."""
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Literal, Optional, Union
+from typing import Any, Callable, Literal, Optional, Union, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from ._core import NotFinite, UsageError, count_options
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Takes = Literal["options", "weights"]
+TAKES = get_args(Takes)
 Columns = Literal["shared", "separate"]
 #: A table over all outcomes, or a function of the rows of a run.
 Loss = Union[ArrayLike, Callable[..., Any]]
@@ -66,7 +67,7 @@ def reals(given: Any) -> Floats:
 
 
 def check_takes(takes: str) -> None:
-    if takes not in ("options", "weights"):
+    if takes not in TAKES:
         raise UsageError(f'takes is "options" or "weights", got {takes!r}')
 
 

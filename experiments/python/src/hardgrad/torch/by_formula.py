@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+from contextlib import nullcontext
 from typing import Any, Callable, Optional
 
 import torch
@@ -15,20 +16,23 @@ from torch import Tensor
 from .. import _core
 from .._core import NotFinite, UsageError
 from ..formulas import Formula, factors, jacobians, of_pairs, of_scores, through, weights
-from ..losses import LogitLayout, Takes, check_shared, given_ids, given_seed
+from ..losses import TAKES, LogitLayout, Takes, check_shared, given_ids, given_seed
 from . import draws
 from .noise import Form, drawn
 from .operations import XP
-from .philox import count
+from .philox import Word, count
 from .tensors import (
     DTYPES,
+    USERS_DTYPES,
+    applied,
+    captured,
     check_losses,
     drawn_seed,
     leads_to,
     normal,
     of_core,
     once,
-    one_hot,
+    transforming,
 )
 
 
@@ -58,21 +62,29 @@ def formula_of_spec(spec: str) -> Optional[Formula]:
 def applicable(
     estimator: draws.Given, logits: Tensor, takes: Takes, bits: bool
 ) -> Optional[Formula]:
-    """The formula, if the expectation is computed by it."""
+    """The formula, if the expectation is computed by it: for tensors that Hardgrad supports."""
     spec = _spec(estimator)
-    if spec is None or not draws.plain():
+    if spec is None or not draws.plain() or transforming():
         return None
-    return formula_for(spec, logits.shape, logits.device.type, takes, bits)
+    device, dtype, layout = logits.device.type, logits.dtype, logits.layout
+    return formula_for(spec, logits.shape, device, dtype, layout, takes, bits)
 
 
 @functools.lru_cache(maxsize=1024)
 def formula_for(
-    spec: str, shape: tuple[int, ...], device: str, takes: Takes, bits: bool
+    spec: str,
+    shape: tuple[int, ...],
+    device: str,
+    dtype: torch.dtype,
+    layout: torch.layout,
+    takes: Takes,
+    bits: bool,
 ) -> Optional[Formula]:
-    """The formula of a registered estimator for logits of this shape, if it covers them."""
+    """The formula of a registered estimator for such logits, if it covers them."""
     formula = formula_of_spec(spec)
-    covered = formula is not None and covers(formula, shape, device, takes, bits)
-    return formula if covered else None
+    if dtype not in USERS_DTYPES or layout != torch.strided or takes not in TAKES:
+        return None
+    return formula if formula is not None and covers(formula, shape, device, takes, bits) else None
 
 
 def covers(formula: Formula, shape: tuple[int, ...], device: str, takes: Takes, bits: bool) -> bool:
@@ -101,17 +113,45 @@ def expectation(
     wide = normal(logits)
     if logits.dtype not in DTYPES:
         wide = wide.to(of_core(logits.dtype))
-    seed = given_seed(drawn_seed(seed, generator))
-    run = Run(formula, wide.detach(), logits.dtype, takes, bits)
-    run.draw(None if ids is None else given_ids(ids, run.E), seed)
-    if formula.relaxes and not torch.is_inference_mode_enabled():
-        name = estimator if isinstance(estimator, str) else estimator.spec
-        losses = run.relaxed_losses(f, wide, name)
+    number: Word = 0
+    if formula.law is None and seed is None:
+        pass
+    elif captured(wide):
+        number = _captured_seed(wide, ids, generator, seed)
     else:
+        number = drawn_seed(None, generator) if seed is None else given_seed(seed)
+    run = Run(formula, wide.detach(), logits.dtype, takes, bits)
+    run.draw(None if ids is None else given_ids(ids, run.E), number)
+    if formula.relaxes:
+        losses = run.relaxed_losses(f, wide, estimator)
+        result = losses.clone() if run.K == 1 else losses.reshape(run.E, run.K).mean(1)
+    else:
+        wanted = wide.requires_grad and torch.is_grad_enabled()
+        version = run.z._version if wanted else 0
         losses = run.losses(f, run.z)
+        if wanted and run.z._version != version:  # f changed it
+            run.draw(*run.place)
+        slope = run.slope(losses.detach()) if wanted else None
+        result = _mean(run.K, wide, losses, slope)
     draws.counted(estimator, run.R)
-    result: Tensor = _Mean.apply(run, wide, losses)
     return result if run.rank == 3 else result[0]
+
+
+def no_slope(spec: str) -> UsageError:
+    return UsageError(
+        f"{spec} differentiates the loss in z, but the result of f does not depend on z by "
+        "operations that autograd knows"
+    )
+
+
+def _captured_seed(logits: Tensor, *given: Any) -> Tensor:
+    """From PyTorch's generator there, which draws anew whenever a CUDA graph is replayed."""
+    if any(x is not None for x in given):
+        raise UsageError(
+            "a CUDA graph draws the noise of all examples from PyTorch's generator: leave out ids, "
+            "generator and seed"
+        )
+    return torch.randint(2**63 - 1, (), device=logits.device)
 
 
 class Run:
@@ -119,7 +159,7 @@ class Run:
 
     rank: of the user's logits, with the axis of the options. E, R: examples, rows. two: whether
     choices are among two options, so that the formulas are those of bits. logits: [E, D, S], [E, D]
-    of two. z: the rows as f gets them, but for their dtype. c: the factors of the rows.
+    of two. z: the rows as f gets them, but for their dtype. place: what the draw was given.
     """
 
     def __init__(
@@ -140,10 +180,9 @@ class Run:
         self.place: Any = None
         self.z: Any = None
         self.noise: Any = None
-        self.c: Any = None
         self.ended = False
 
-    def draw(self, ids: Any, seed: int) -> None:
+    def draw(self, ids: Any, seed: Word) -> None:
         formula, law, self.place = self.formula, self.formula.law, (ids, seed)
         form: Form = "options" if self.takes == "options" else "bits" if self.bits else "one_hot"
         if law is None:
@@ -154,9 +193,8 @@ class Run:
             if self.noise is not None:
                 self.noise = self.of_rows(self.noise, self.K // 2 if formula.pairs else self.K)
         if not formula.is_hard:
-            with torch.no_grad():
-                w = weights(XP, formula, self.logits, self.noise, self.two)
-                w = torch.stack([1 - w, w], -1) if self.stacked else w
+            w = weights(XP, formula, self.logits, self.noise, self.two)
+            w = torch.stack([1 - w, w], -1) if self.stacked else w
             self.z = w if self.K == 1 else w.flatten(0, 1)
 
     def _check_finite(self) -> None:
@@ -167,13 +205,14 @@ class Run:
 
     def of_rows(self, x: Tensor, rows: int) -> Tensor:
         """[E, rows, ...] of [E rows, ...]; the same if there is one row."""
-        return x if rows == 1 else x.unflatten(0, (self.E, rows))
+        return x if rows == 1 else x.reshape(self.E, rows, *x.shape[1:])
 
     def rows(self, z: Tensor) -> Tensor:
         """z as numbers [E, K, D, S], [E, K, D] of two."""
         if self.takes == "options":
-            dtype = self.logits.dtype
-            z = z.to(dtype) if self.two else one_hot(z, self.users.shape[2], dtype)
+            if not self.two:  # vmap has no rule for one_hot's scatter
+                z = z[..., None] == count(z, self.users.shape[2])
+            z = z.to(self.logits.dtype)
         elif self.stacked:
             z = z[..., 1]
         return self.of_rows(z, self.K)
@@ -183,35 +222,29 @@ class Run:
         if z.dtype != self.dtype and self.takes == "weights":
             z = z.to(self.dtype)
         losses = f(z, self.example()) if self.rank == 3 else f(z)
-        check_shared(tuple(getattr(losses, "shape", ())), tuple(z.shape[:2]))
+        if getattr(losses, "ndim", 0) == 2:
+            check_shared(tuple(losses.shape), tuple(z.shape[:2]))
         losses = check_losses(losses, self.R)
         if losses.dtype != self.logits.dtype or losses.device != self.logits.device:
             losses = losses.to(self.logits.device, self.logits.dtype)
-        numbers = losses.detach()
-        if self.K == 1 or self.formula.pairs:
-            numbers = numbers.clone()  # f may use the memory again
-        if self.on_cpu and not math.isfinite(numbers.sum().item()):
-            for row, loss in enumerate(numbers.tolist()):
+        if self.on_cpu and not math.isfinite(losses.detach().sum().item()):
+            for row, loss in enumerate(losses.tolist()):
                 if not math.isfinite(loss):
                     raise NotFinite(f"the loss of row {row} is {loss}, not a finite number")
-        if not self.formula.relaxes:
-            self.c = numbers if self.K == 1 else numbers.reshape(self.E, self.K)
-            if not self.formula.pairs:
-                self.c = factors(self.formula, self.c)
         return losses
 
-    def relaxed_losses(self, f: Callable[..., Tensor], wide: Tensor, name: str) -> Tensor:
+    def relaxed_losses(
+        self, f: Callable[..., Tensor], wide: Tensor, estimator: draws.Given
+    ) -> Tensor:
         """The same, differentiable in z."""
+        if torch.is_inference_mode_enabled():
+            return self.losses(f, self.z)
         base = wide if wide.requires_grad else wide.detach().requires_grad_()
-        with torch.enable_grad():
-            z = _Weights.apply(self, base)
+        with nullcontext() if torch.is_grad_enabled() else torch.enable_grad():
+            z = _weights(self, base)
             losses = self.losses(f, z)
         if not leads_to(losses, z):
-            raise UsageError(
-                f"{name} differentiates the loss in z, but the result of f does not "
-                "depend on z by operations that "
-                "autograd knows"
-            )
+            raise no_slope(estimator if isinstance(estimator, str) else estimator.spec)
         self.ended = True
         return losses
 
@@ -221,14 +254,15 @@ class Run:
             return examples
         return examples[:, None].expand(self.E, self.K).reshape(self.R)
 
-    def slope(self, cotangent: Tensor) -> Tensor:
-        """The gradient at the user's logits, for a cotangent [E] of the examples."""
-        if self.z._version > 0:  # f changed it
-            self.draw(*self.place)
-        c = cotangent * self.c if self.K == 1 else cotangent[:, None] * self.c
+    def slope(self, losses: Tensor) -> Tensor:
+        """The slopes of the examples' values at the user's logits, of losses [R]."""
+        c = losses if self.K == 1 else losses.reshape(self.E, self.K)
+        if self.formula.scoreless:
+            return self.users.new_zeros(self.shape)
         if self.formula.pairs:
             found = of_pairs(XP, self.formula, self.logits, self.rows(self.z), self.noise, c)
         else:
+            c = factors(self.formula, c)
             found = of_scores(XP, self.logits, self.rows(self.z), c, self.two)
         return self.at_users(found)
 
@@ -276,26 +310,30 @@ class _Weights(torch.autograd.Function):
 
 
 class _Mean(torch.autograd.Function):
-    """[E] the mean losses of the examples: `apply(run, logits, losses)`. The gradient at the logits
-    is the estimate's, unless it comes through the weights."""
+    """[E] the mean losses of the examples, of K rows each, with a slope of each example at its
+    logits: `apply(K, logits, losses, slope)`."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
-        run, logits, losses = given
-        ctx.run = run
-        ctx.save_for_backward(logits, losses)
-        return losses.clone() if run.K == 1 else losses.reshape(run.E, run.K).mean(1)
+        ctx.K, logits, losses, slope = given
+        ctx.save_for_backward(logits, losses, slope)
+        return losses.clone() if ctx.K == 1 else losses.reshape(-1, ctx.K).mean(1)
 
     @staticmethod
     @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        run, (cotangent,) = ctx.run, cotangents
+        K, (cotangent,) = ctx.K, cotangents
+        _, _, slope = ctx.saved_tensors  # an error if the logits were changed
         at_logits = at_losses = None
-        if ctx.needs_input_grad[1] and not run.formula.relaxes:
-            ctx.saved_tensors  # an error if the logits were changed
-            at_logits = run.slope(cotangent)
+        if ctx.needs_input_grad[1]:
+            at_logits = slope * (
+                cotangent.reshape(-1, *(1,) * (slope.dim() - 1)) if slope.dim() else cotangent[0]
+            )
         if ctx.needs_input_grad[2]:
             at_losses = cotangent
-            if run.K > 1:
-                at_losses = (cotangent / run.K)[:, None].expand(run.E, run.K).reshape(run.R)
-        return None, at_logits, at_losses
+            if K > 1:
+                at_losses = (cotangent / K)[:, None].expand(-1, K).reshape(-1)
+        return None, at_logits, at_losses, None
+
+
+_weights, _mean = applied(_Weights), applied(_Mean)

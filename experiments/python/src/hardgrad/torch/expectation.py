@@ -110,16 +110,19 @@ def expectation(
     Relaxations, pairs of bits, and score functions that are linear in the losses are tensor
     operations where the logits are: on a device nothing is transferred but `ids`, nothing is waited
     for, and an infinite or NaN loss gives NaN instead of an error. They do not break the graph of
-    torch.compile (recent PyTorch 2; of the arguments from probs on, with bits and seed only).
+    torch.compile (recent PyTorch 2; of the arguments from probs on, with bits and seed only), and
+    torch.func transforms them (also with ids and generator): in vmap, lanes with equal ids and seed
+    draw the same noise. Without seed its `randomness` decides; "different" draws as one batch.
 
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
-    Can be differentiated once; differentiating its gradient again raises UsageError.
+    Can be differentiated once; differentiating its gradient at the logits again raises UsageError.
     Source: the estimators' papers, see `hardgrad.describe`.
     """
-    check_takes(takes)
-    check_columns(columns)
-    logits, bits = logits_of(logits, probs, bits, columns)
+    if probs is not None or columns != "shared" or not isinstance(logits, Tensor):
+        check_takes(takes)
+        check_columns(columns)
+        logits, bits = logits_of(logits, probs, bits, columns)
     if columns == "separate":
         each = Separate(logits, bits)
         return expectation(
@@ -142,6 +145,8 @@ def expectation(
             return by_formula.expectation(
                 formula, logits, f, estimator, takes, bits, ids, generator, seed
             )
+    check_takes(takes)
+    check_logits(logits)
     dtype = of_core(logits.dtype)
     wide = normal(logits).to(dtype)  # sums of gradients are in core's precision
     others = (("behaviour", behaviour), ("reference", reference))
@@ -308,11 +313,7 @@ class _Loss:
             z = _Weights.apply(self.logits, self.pullbacks[-1])
             losses = self._losses(z.to(self.dtype), row)
         if not leads_to(losses, z):
-            raise UsageError(
-                f"{self.spec} differentiates the loss in z, but the result of f does not "
-                "depend on z by operations that "
-                "autograd knows"
-            )
+            raise by_formula.no_slope(self.spec)
 
         def pull(cotangent: Any) -> Any:
             (slope,) = torch.autograd.grad(

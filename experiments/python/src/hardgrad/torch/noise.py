@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import _core
 from ..formulas import Formula, Law
-from .philox import count, uniforms
+from .philox import Word, count, uniforms
 from .tensors import one_hot
 
 #: options: int64 [R, D]; one_hot: weights [R, D, S]; bits: numbers [R, D]; none: no rows
@@ -21,7 +21,7 @@ _DRAWS = {torch.float32: _core.noise_float, torch.float64: _core.noise_double}
 
 
 def drawn(
-    formula: Formula, law: Law, logits: Tensor, rank: int, ids: Any, seed: int, form: Form
+    formula: Formula, law: Law, logits: Tensor, rank: int, ids: Any, seed: Word, form: Form
 ) -> tuple[Optional[Tensor], Optional[Tensor]]:
     """The drawn rows, and the noise: Gumbels [E K, D, S], of two options the difference of theirs
     [E K, D]; for numbered pairs u - 1/2 [E K / 2, D].
@@ -54,10 +54,11 @@ def _sent(ids: Any, like: Tensor) -> Tensor:
 
 
 def there(
-    formula: Formula, law: Law, logits: Tensor, example: Tensor, seed: int, form: Form
+    formula: Formula, law: Law, logits: Tensor, example: Tensor, seed: Word, form: Form
 ) -> tuple[Optional[Tensor], Optional[Tensor]]:
-    """The same by tensor operations. example: [E] ids."""
-    draws = _Draws(logits, example, _core.noise_key(seed), formula)
+    """The same by tensor operations. example: [E] ids. seed: a tensor there is the key itself."""
+    key = seed if isinstance(seed, Tensor) else _core.noise_key(seed)
+    draws = _Draws(logits, example, key, formula)
     if law == "gumbels":
         options, noise = draws.gumbels()
     elif law == "samples":
@@ -80,7 +81,7 @@ def _rows(options: Tensor, form: Form, logits: Tensor) -> Optional[Tensor]:
 class _Draws:
     """As core/choice/plain_draws.cpp, in its order of operations."""
 
-    def __init__(self, logits: Tensor, example: Tensor, key: int, formula: Formula):
+    def __init__(self, logits: Tensor, example: Tensor, key: Word, formula: Formula):
         self.K, self.formula, self.key, self.dtype = formula.samples, formula, key, logits.dtype
         self.bits = logits.dim() == 2
         self.two = self.bits or logits.shape[2] == 2

@@ -5,6 +5,8 @@ counter, the noise and the column are the key."""
 
 from __future__ import annotations
 
+from typing import Union
+
 import torch
 from torch import Tensor
 
@@ -19,9 +21,13 @@ def count(like: Tensor, n: int) -> Tensor:
     return like.new_ones(n, dtype=torch.int64).cumsum(0) - 1
 
 
-def words(key: int, example: Tensor, replica: Tensor, index: Tensor, column: Tensor) -> Tensor:
+#: 64 bits; on a device int64.
+Word = Union[int, Tensor]
+
+
+def words(key: Word, example: Tensor, replica: Tensor, index: Tensor, column: Tensor) -> Tensor:
     """The 64 random bits at these places (int64, which broadcast), as int64."""
-    signed = key - (1 << 64) if key >> 63 else key
+    signed = key - (1 << 64) if isinstance(key, int) and key >> 63 else key
     of_column = column * _OF_COLUMN + signed  # modulo 2^64, as in core
     k0, k1 = of_column & _LOW, (of_column >> 32) & _LOW
     c0, c1, c2, c3 = example, replica, torch.zeros_like(index), index
@@ -34,7 +40,7 @@ def words(key: int, example: Tensor, replica: Tensor, index: Tensor, column: Ten
     return (c0 << 32) | c1
 
 
-def uniforms(key: int, example: Tensor, replica: Tensor, index: Tensor, column: Tensor) -> Tensor:
+def uniforms(key: Word, example: Tensor, replica: Tensor, index: Tensor, column: Tensor) -> Tensor:
     """The numbers in (0, 1) at these places: the upper 53 bits and half a step, in double
     precision."""
     upper = (words(key, example, replica, index, column) >> 11) & ((1 << 53) - 1)

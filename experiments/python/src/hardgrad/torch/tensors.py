@@ -56,9 +56,19 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
     return chosen
 
 
+def applied(function: Any) -> Callable[..., Any]:
+    """Its `apply` without the way to torch.func, which takes as long as five operations."""
+    found: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return found
+
+
 #: Whether torch.compile looks at this code (PyTorch 2).
-_compiling: Callable[[], bool] = getattr(
+compiling: Callable[[], bool] = getattr(
     getattr(torch, "compiler", None), "is_dynamo_compiling", lambda: False
+)
+#: Whether grad, vmap and the like of torch.func are at work (PyTorch 2); the compiler knows it.
+transforming: Callable[[], bool] = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: False
 )
 
 
@@ -72,7 +82,7 @@ def eager_unless(
     in_graph: Callable[..., Any],
 ) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
     """The same, but there is no break where `in_graph`, which torch.compile does look into, gives a
-    result that is not None."""
+    result that is not None. It is asked inside torch.func's transforms, too."""
 
     def mark(function: Callable[P, Result]) -> Callable[P, Result]:
         return _marked(function, in_graph)
@@ -81,15 +91,20 @@ def eager_unless(
 
 
 def _marked(function: Callable[P, Result], in_graph: Callable[..., Any]) -> Callable[P, Result]:
+    disabled: list[Callable[P, Result]] = []  # once the compiler is there
+
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> Result:
-        if _compiling():
+        if compiling() or transforming():
             found: Optional[Result] = in_graph(*given, **named)
             if found is not None:
                 return found
-        compiler: Any = sys.modules.get("torch._dynamo")
-        chosen: Callable[P, Result] = function if compiler is None else compiler.disable(function)
-        return chosen(*given, **named)
+        if not disabled and "torch._dynamo" not in sys.modules:
+            return function(*given, **named)
+        if not disabled:
+            compiler: Any = sys.modules["torch._dynamo"]
+            disabled.append(compiler.disable(function))
+        return disabled[0](*given, **named)
 
     return called
 
@@ -147,18 +162,15 @@ _transformed = getattr(
 )
 
 
-def check(tensor: Tensor, what: str) -> None:
-    """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers."""
+def check(tensor: Tensor, what: str, transformed: bool = False) -> None:
+    """UsageError unless Hardgrad supports the tensor's layout and dtype, and it has numbers.
+    transformed: it may be inside grad, vmap and the like of torch.func."""
     if tensor.is_meta:
         raise UsageError(f"{what} are on meta, where tensors have no numbers")
-    if not _compiling() and tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+    if not transformed and not compiling() and _transformed(tensor):
         raise UsageError(
-            f"{what} are on a stream that is captured into a CUDA graph: draws are made by "
-            "the CPU, which a graph cannot repeat"
-        )
-    if not _compiling() and _transformed(tensor):
-        raise UsageError(
-            f"{what} are transformed by torch.func, which cannot see Hardgrad's gradient: "
+            f"{what} are transformed by torch.func, which sees the gradient of `expectation` with "
+            "estimators that have a formula only (as rloo, disarm, straight_through; PyTorch 2.5): "
             "draw outside of grad, vmap and the like, "
             "and differentiate by backward or torch.autograd.grad"
         )
@@ -167,6 +179,11 @@ def check(tensor: Tensor, what: str) -> None:
             f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of "
             "float16, bfloat16, float32 or float64"
         )
+
+
+def captured(tensor: Tensor) -> bool:
+    """Whether operations with this tensor are captured into a CUDA graph."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def normal(tensor: Tensor) -> Tensor:
@@ -188,7 +205,7 @@ def one_hot(options: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     return options.new_zeros(*options.shape[:2], count, dtype=dtype).scatter_(-1, picked, 1)
 
 
-def check_losses(losses: Any, rows: int) -> Tensor:
+def check_losses(losses: Any, rows: int, transformed: bool = False) -> Tensor:
     """The losses [rows] that a user's function returned."""
     if not isinstance(losses, Tensor):
         raise UsageError(f"f returned losses of type {type(losses).__name__}, expected a tensor")
@@ -196,7 +213,7 @@ def check_losses(losses: Any, rows: int) -> Tensor:
         raise UsageError(
             f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row"
         )
-    check(losses, "the losses that f returned")
+    check(losses, "the losses that f returned", transformed)
     return losses
 
 
@@ -215,25 +232,28 @@ def leads_to(losses: Tensor, z: Tensor) -> bool:
 
 def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:
     """The seed, or one from PyTorch's generator."""
-    if seed is not None:
-        return seed
-    return int(
-        torch.randint(
-            2**63 - 1,
-            (),
-            generator=generator,
-            device="cpu" if generator is None else generator.device,
-        )
-    )
+    return int(random_seed(generator).item()) if seed is None else seed
+
+
+def random_seed(generator: Optional[torch.Generator]) -> Tensor:
+    """One from PyTorch's generator."""
+    where = "cpu" if generator is None else generator.device
+    return torch.randint(2**63 - 1, (), generator=generator, device=where)
 
 
 def fetched(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Any]:
-    """The numbers as arrays of this dtype; they share the memory of a tensor in the CPU's."""
+    """The numbers as arrays of this dtype; they share the memory of a tensor in the CPU's.
+    UsageError while a CUDA graph is captured."""
     found: list[Any] = [None] * len(tensors)
     far: dict[torch.device, list[int]] = {}
     for place, x in enumerate(tensors):
         if x.device.type == "cpu":
             found[place] = x.detach().to(dtype).contiguous().numpy()
+        elif captured(x):
+            raise UsageError(
+                "numbers of a stream that is captured into a CUDA graph are needed by the CPU, "
+                "which draws for this estimator: a graph cannot repeat that"
+            )
         else:
             far.setdefault(x.device, []).append(place)
     for places in far.values():
