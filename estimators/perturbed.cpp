@@ -11,6 +11,7 @@
 // Cost: K rows.
 // Departures: 1 - exp(-Z_m) is replaced by its mean given z_m, which is z_m - p: the same mean, and less variance. No Normal
 // noise, and no other polytopes.
+#include "core/estimator/promises.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad::estimators::perturbed {
