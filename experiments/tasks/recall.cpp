@@ -16,6 +16,9 @@
 
 #include <cmath>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/token_labels.hpp"

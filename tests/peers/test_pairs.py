@@ -1,5 +1,5 @@
-"""Every parameter enters as the head of its model says: all pairs of settings of eleven networks, on random parameters, against the reference
-implementations. One row of settings covers many pairs; the program says which combinations it refuses."""
+"""Every parameter enters as the head of its model says: all pairs of settings of eleven networks, on random parameters, against their
+references. One row of settings covers many pairs; the program says which combinations it refuses."""
 
 import itertools
 import json
