@@ -36,10 +36,19 @@
 //   [F, H], bias [F]}, outer.{weight [H, F], bias [H]}} (inner=F > 0), index.layer<l>.{query.weight [D J C_I, H], key.weight
 //   [C_I, H], gain.weight [D J, H]}; norm.{gain,bias} [H]; output.{weight [A, H], bias [A]}.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "core/autodiff/attention.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/unrolled.hpp"
 #include "core/models/transformer/layers.hpp"

@@ -33,8 +33,8 @@ struct Config {
   }
 };
 
-/// Fields: "prompt" [B, size] and "answer" [B, longest], -1 pads. Words of answers are the prompt's symbols. Also those of
-/// TokenLabels. Made on demand.
+/// Fields: "prompt" [B, size] and "answer" [B, longest], -1 pads. Words of answers are the prompt's symbols. Also "token"
+/// and "label" (token_labels.hpp). Made on demand.
 class Answers final : public OnDemand {
  public:
   Answers(const Config& config, Key key)
@@ -59,7 +59,7 @@ class Answers final : public OnDemand {
     const std::size_t B = indices.size();
     Batch batch;
     Array<int> prompt = full<int>({B, static_cast<std::size_t>(size_)}, -1), answer = full<int>({B, longest_}, -1);
-    std::vector<TokenLabels::Sequence> sequences(B);
+    std::vector<TokenSequence> sequences(B);
     for (std::size_t b = 0; b < B; ++b) {
       batch.id.push_back(id_of(split, indices[b]));
       const auto symbols = prompt_of(batch.id[b]), words = answer_to(symbols);
@@ -70,7 +70,7 @@ class Answers final : public OnDemand {
         sequences[b].add(i == 0 ? symbols_ : words[i - 1], i < words.size() ? words[i] : symbols_);
     }
     batch.integers = {{"prompt", std::move(prompt)}, {"answer", std::move(answer)}};
-    TokenLabels::put(sequences, static_cast<std::size_t>(size_) + 1 + longest_, batch);
+    put_tokens(sequences, batch, static_cast<std::size_t>(size_) + 1 + longest_);
     return batch;
   }
   std::string word(const std::string& field, int number) const override {
@@ -86,7 +86,7 @@ class Answers final : public OnDemand {
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     for (int b = 0; b < batch.examples(); ++b) {
       const auto wanted = row_of(batch.ints("answer"), b);
-      const auto said = TokenLabels::predicted(seen, b);
+      const auto said = predicted_labels(seen, b);
       const auto written = std::find_if(said.begin(), said.end(), [&](int w) { return w >= symbols_; });
       const auto right = std::find(wanted.begin(), wanted.end(), -1);
       metrics[0].add(std::equal(said.begin(), written, wanted.begin(), right));

@@ -1,10 +1,10 @@
 // Induction: what followed this token before?
 //
-//   kind=once      x_1 .. a b .. a        one label, b, at the last token; a is nowhere else, and all other tokens are drawn anew
+//   kind=once      x_1 .. a b .. a        one label, b, at the last token; a is nowhere else, and other tokens are drawn anew
 //   kind=repeated  x_1 .. x_n x_1 .. x_n  labels x_2 .. x_n at the tokens n + 1 .. 2 n - 1 (length = 2 n, or one less)
 //
-// Olsson et al. 2022, In-context learning and induction heads: heads that complete [A][B] .. [A] with [B], and sequences of random
-// tokens that are repeated.
+// Olsson et al. 2022, In-context learning and induction heads: heads that complete [A][B] .. [A] with [B], and sequences of
+// random tokens that are repeated.
 #include <fmt/format.h>
 
 #include "experiments/tasks/draws.hpp"
@@ -43,10 +43,10 @@ class Induction final : public TokenLabels {
   }
 
  protected:
-  Sequence sequence(std::uint32_t id) const override {
+  TokenSequence sequence(std::uint32_t id) const override {
     Draws draw(key_, id);
     const int T = config_.length, V = config_.vocabulary;
-    Sequence made;
+    TokenSequence made;
     if (config_.kind == Kind::repeated) {
       const int n = T / 2;
       for (int t = 0; t < n; ++t) made.add(draw.below(V));

@@ -16,6 +16,9 @@
 
 #include <cmath>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "experiments/tasks/draws.hpp"
 #include "experiments/tasks/token_labels.hpp"
@@ -75,11 +78,11 @@ class Recall final : public TokenLabels {
   }
 
  protected:
-  Sequence sequence(std::uint32_t id) const override {
+  TokenSequence sequence(std::uint32_t id) const override {
     Draws draw(key_, id);
     const int n = config_.pairs, last = config_.length - shown();
     const auto k = drawn(n, draw), v = drawn(n, draw);
-    Sequence made;
+    TokenSequence made;
     for (int i = 0; i < n; ++i) {
       if (config_.joined) {
         made.add(config_.vocabulary + 1 + k[i] * values() + v[i]);

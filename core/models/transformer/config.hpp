@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 
 #include "core/choice/subsets.hpp"
 #include "core/models/model.hpp"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "experiments/tasks/task.hpp"
+#include "experiments/tasks/text.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
 namespace hardgrad::testing::recall_test {
@@ -112,6 +113,36 @@ TEST_CASE("answers: as tokens, the labels from the mark on are the answer and it
       CHECK(label[t] == (t < labels.size() ? labels[t] : -1));
     }
   }
+}
+
+TEST_CASE("letters: each label is the next character, and other data have the numbers of the trained ones") {
+  const Folder folder;
+  const auto path = folder.write("text", "ab\u00e4c\nabab\nba\n");
+  const auto task = make_task(Spec::parse("letters[length=3,heldout=0,test=0,path=" + path + "]"), Key(1));
+  CHECK(task->size(Split::train) == 3);  // of 4 characters each; the rest of one is left out
+  std::multiset<std::string> pieces;
+  const auto batch = task->batch(Split::train, {0, 1, 2});
+  for (int b = 0; b < 3; ++b) {
+    std::string piece;
+    for (int t = 0; t < 3; ++t) {
+      piece += task->word("token", batch.ints("token")(b, t));
+      if (t < 2) CHECK(batch.ints("label")(b, t) == batch.ints("token")(b, t + 1));
+    }
+    pieces.insert(piece + task->word("label", batch.ints("label")(b, 2)));
+  }
+  CHECK(pieces == std::multiset<std::string>{"ab\u00e4c", "<eol>aba", "b<eol>ba"});
+  CHECK(task->dimensions().at("tokens") == 2 + 5);
+  const auto more = folder.write("more", "zcba");
+  const auto other = make_task(Spec::parse("letters[length=3,heldout=0,test=0,path=" + more + "]"), Key(1), task.get())
+                         ->batch(Split::train, {0});
+  CHECK(other.ints("token")(0, 0) == Vocabulary::unknown);
+  CHECK(task->word("token", other.ints("token")(0, 1)) == "c");
+  CHECK_THROWS_WITH_AS(make_task(Spec::parse("letters[length=9,path=" + more + "]"), Key(1)),
+                       (more + ": nothing left: a piece has length + 1 = 10 characters, the text 5: lower length").c_str(),
+                       InputError);
+  const auto generated = make_task(Spec::parse("letters[stories=20]"), Key(1));
+  CHECK(generated->size(Split::train) > 50);
+  CHECK(generated->size(Split::heldout) > 0);
 }
 
 TEST_CASE("recall and induction: faults are one line") {

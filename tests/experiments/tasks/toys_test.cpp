@@ -7,10 +7,10 @@ using namespace tasks;
 
 TEST_CASE("all tasks are registered, complete, and constructed by name") {
   CHECK(Tasks::instance().names() ==
-        std::vector<std::string>{"algorithm", "answers",   "bits",      "canvas",     "caption",   "cloze",    "countdown",
-                                 "features",  "gaussians", "glimpse",   "images",     "induction", "not_gate", "pairs",
-                                 "parse",     "patches",   "puzzle",    "qa",         "recall",    "reviews",  "sequences",
-                                 "subsets",   "tables",    "transduce", "translation"});
+        std::vector<std::string>{"algorithm", "answers",   "bits",    "canvas",    "caption",    "cloze",   "countdown",
+                                 "features",  "gaussians", "glimpse", "images",    "induction",  "letters", "not_gate",
+                                 "pairs",     "parse",     "patches", "puzzle",    "qa",         "recall",  "reviews",
+                                 "sequences", "subsets",   "tables",  "transduce", "translation"});
   for (const auto& [name, entry] : Tasks::instance().entries()) {
     CHECK_FALSE(entry.summary.empty());
     CHECK_FALSE(entry.data.empty());

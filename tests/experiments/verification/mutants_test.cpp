@@ -213,6 +213,7 @@ TEST_CASE("every task of the registry passes, in a small version") {
                                        "glimpse[size=12]",
                                        "images[size=8,examples=40]",
                                        "induction",
+                                       "letters[stories=20]",
                                        "not_gate",
                                        "pairs[kind=phrase,words=2,examples=40]",
                                        "parse[examples=100]",
