@@ -8,11 +8,12 @@
 //
 // DenseMixer: Yao et al. 2025, Improving MoE post-training with precise router gradient, as in their code with
 // norm_topk_prob=false: answers that are not chosen have no gradient themselves.
-// Target: expected loss. Bias: yes. Where p is 1 for the chosen, the logits have no gradient. Cost: 1 row.
+// Target: expected loss. Bias: yes; for other networks it depends on f beyond weights that sum to 1. Cost: 1 row.
 // Departures: options are not normalised over the chosen ones. Of subsets p_i is the probability that i is picked.
 #include <algorithm>
 #include <cmath>
 
+#include "core/autodiff/elementwise.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/choice/relaxed.hpp"
 #include "core/estimator/promises.hpp"

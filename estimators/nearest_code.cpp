@@ -16,7 +16,6 @@
 // of codes is the estimate the derivative of a loss. Cost: 1 row.
 // Departure: DiVeQ's noise, with which e is only near that direction, and v only near a code, is left out.
 #include <algorithm>
-#include <cmath>
 
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/require.hpp"

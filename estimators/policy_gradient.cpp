@@ -453,7 +453,7 @@ const EstimatorEntry entry = {
     .promises = {promise::mean(expected, "samples=3,advantage=leave_one_out"),
                  promise::mean(expected, "samples=3,advantage=group_std,epsilon=0.2"),
                  promise::mean(expected, "samples=3,advantage=target"),
-                 promise::mean(expected, "samples=2,advantage=leave_one_out,bound=mask,aggregation=tokens,denominator=kept"),
+                 promise::mean(expected, "advantage=leave_one_out,bound=mask,aggregation=tokens,denominator=kept"),
                  promise::mean(expected, "preset=dr_grpo,advantage=group_mean,samples=2,aggregation=sum"),
                  promise::same_moments("group_normalised[samples=3]",
                                        "preset=grpo,advantage=group_std,samples=3,aggregation=sum"),

@@ -45,9 +45,10 @@ std::pair<double, double> asymmetry(const std::string& spec, const Problem& prob
   return {largest_difference(there.mean, here) / size, std::abs(there.trace - trace) / std::max(there.trace, 1e-300)};
 }
 
-/// Estimators that depend on the order of options, on the direction of a logit, or on the loss of no option at all: for them a
-/// mirrored problem is a different one. And path_only, whose gradient is 0.
-const std::set<std::string> ordered = {"carms", "disarm_stick", "disarm_tree", "path_only", "sparse_mixer", "stochastic_ad"};
+/// Estimators that depend on the order of options, on the direction of a logit, or on the loss of weights that do not sum to 1: for
+/// them a mirrored problem is a different one. And path_only, whose gradient is 0.
+const std::set<std::string> ordered = {"carms",     "dense_mixer", "disarm_stick", "disarm_tree",
+                                       "path_only", "perturbed",   "sparse_mixer", "stochastic_ad"};
 /// Estimators whose noise is integrated, not enumerated: their accuracy is that of the quadrature.
 const std::set<std::string> integrated = {"gumbel_softmax", "st_gumbel", "rebar", "relax", "gumbel_rao", "reinmax_rao"};
 
