@@ -370,6 +370,7 @@ def _figures(
     run = drawn.replicates
     of = run.moments(rows=drawn.rows)
     mean, variances = run.coordinates()
+    high = of.intervals["variance"][1]
     # As in the mean cosine: noise makes the mean of a long run longer than the true gradient.
     of_noise = 1.0
     if truth is not None and truth.run is not None:
@@ -380,6 +381,7 @@ def _figures(
         "seconds": drawn.seconds,
         "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
         "mean_cosine": _cosine(mean, truth.gradient) / of_noise if truth else math.nan,
+        "unseen_variance": math.nan if drawn.not_finite else run.unseen_variance(),
         "effective_ratio_share": drawn.ratios.effective_share,
         "largest_ratio": drawn.ratios.largest,
         "not_finite": drawn.not_finite,
@@ -409,6 +411,12 @@ def _figures(
         )
     if of.unsupported:
         notes.append(of.unsupported)
+    if not drawn.sought and of.numbers["variance"] + more["unseen_variance"] > high:
+        notes.append(
+            f"rare draws are not sought: what none of its {run.count} estimates shows has a "
+            f"probability of at most {run.unseen_probability:.2g}, and adds at most "
+            f"{more['unseen_variance']:.2g} to the variance if it is no larger than they are"
+        )
     return Measured(
         entry.name,
         "ok",
