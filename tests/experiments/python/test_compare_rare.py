@@ -220,7 +220,10 @@ def test_flat_noise_is_independent_in_each_call():
 def test_noise_of_the_users_own_has_a_bound():
     """A step whose noise is its own: gradients of +-1 along one direction and, in 1% of the steps, of 1 along another. Where none of
     100 shows the second, the interval of its variance is wrong; the bound holds it in 95% of the runs."""
-    weights = {"often": torch.zeros(1, dtype=torch.float64, requires_grad=True), "rarely": torch.zeros(1, dtype=torch.float64, requires_grad=True)}
+    weights = {
+        "often": torch.zeros(1, dtype=torch.float64, requires_grad=True),
+        "rarely": torch.zeros(1, dtype=torch.float64, requires_grad=True),
+    }
 
     def step():
         rare = torch.rand(()) < 0.01
@@ -237,7 +240,9 @@ def test_noise_of_the_users_own_has_a_bound():
         held += seen + of.unseen_variance >= 0.01 * 0.99
         assert seen > 0 or any("adds at most" in note for note in of.notes)
     assert 3 <= unseen <= 13 and held == 20
-    still = compare(None, groups, {"mine": lambda: sum(w.sum() for w in weights.values())}, reference=None, replicates=20)["mine"]
+    still = compare(None, groups, {"mine": lambda: sum(w.sum() for w in weights.values())}, reference=None, replicates=20)[
+        "mine"
+    ]
     assert np.isnan(still.unseen_variance) and not any("adds at most" in note for note in still.notes)
     # Draws of the law that is known are sought, and need no note.
     network = Peaked()

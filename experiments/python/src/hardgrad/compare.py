@@ -411,7 +411,10 @@ def _figures(
         )
     if of.unsupported:
         notes.append(of.unsupported)
-    if not drawn.sought and of.numbers["variance"] + more["unseen_variance"] > high:
+    groups = {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups}
+    silent = any(group.numbers["variance"] == 0 for group in groups.values())
+    beyond = of.numbers["variance"] + more["unseen_variance"] > high
+    if not drawn.sought and (beyond or silent and more["unseen_variance"] > 0):
         notes.append(
             f"rare draws are not sought: what none of its {run.count} estimates shows has a "
             f"probability of at most {run.unseen_probability:.2g}, and adds at most "
@@ -425,7 +428,7 @@ def _figures(
         {**of.intervals, "seconds": median_interval(drawn.known_times, LEVEL)},
         of.unsupported,
         tuple(notes),
-        {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups},
+        groups,
         run.variance_interval(wide),
         drawn.times,
         mean if coordinates else None,
