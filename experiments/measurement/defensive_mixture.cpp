@@ -167,8 +167,8 @@ auto DefensiveMixture::sample_of(const Draw& where) -> std::pair<Sample*, const 
   if (sample == of->samples.end()) sample = of->samples.insert(sample, {where.replica, PathLaws::root(where.example)});
   const auto place = static_cast<int>(sample - of->samples.begin());
   const bool here = of - sampled_.begin() == flat_example_;
-  const auto flat = std::find_if(flat_samples_.begin(), flat_samples_.end(),
-                                 [&](const auto& f) { return here && f.place == place; });
+  const auto flat =
+      std::find_if(flat_samples_.begin(), flat_samples_.end(), [&](const auto& f) { return here && f.place == place; });
   return {&*sample, flat == flat_samples_.end() ? nullptr : &*flat};
 }
 
@@ -190,13 +190,15 @@ void DefensiveMixture::set_aimed_laws(std::span<const double> p, const Draw& whe
     if (known && known->front().size() == p.size())
       set(sample_laws_[law], [&](std::size_t i) { return (*known)[law][i]; });
     else if (target && law != PathLaws::alike)
-      set(sample_laws_[law], [&](std::size_t i) { return (*target)[i] * (law == PathLaws::samples ? (*target)[i] / p[i] : 1); });
+      set(sample_laws_[law],
+          [&](std::size_t i) { return (*target)[i] * (law == PathLaws::samples ? (*target)[i] / p[i] : 1); });
     else
       flatten(p, sample_laws_[law]);
   }
   if (!peaked) return;
   flatten(p, flat_law_);
-  for (std::size_t i = 0; i < p.size(); ++i) flat_law_[i] = 0.5 * flat_law_[i] + 0.25 * sample_laws_[PathLaws::trained][i] + 0.25 * sample_laws_[PathLaws::samples][i];
+  for (std::size_t i = 0; i < p.size(); ++i)
+    flat_law_[i] = 0.5 * flat_law_[i] + 0.25 * sample_laws_[PathLaws::trained][i] + 0.25 * sample_laws_[PathLaws::samples][i];
 }
 
 int DefensiveMixture::categorical(std::span<const double> p, Draw where) {

@@ -30,9 +30,9 @@ namespace hardgrad::measurement {
 
 /// The draws that may be made flat: one or two of one example, or all of one or two of its samples.
 struct MixturePlan {
-  int examples = 0;  ///< with peaked draws, or samples of a behaviour policy
-  int draws = 0;     ///< peaked draws of an example, at most
-  int samples = 0;   ///< such samples of an example, at most
+  int examples = 0;                            ///< with peaked draws, or samples of a behaviour policy
+  int draws = 0;                               ///< peaked draws of an example, at most
+  int samples = 0;                             ///< such samples of an example, at most
   std::shared_ptr<const PathLaws> paths = {};  ///< of samples of a behaviour policy, if known
 
   /// True if nothing is to be made flat.

@@ -57,7 +57,8 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
                                : DefensiveMixture(noise / "plan", 2 * i + 1, most);
     estimator.draw({tape, model, batch, random});
     const auto seen = random.seen();
-    most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples), paths};
+    most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples),
+            paths};
   }
   return most;
 }

@@ -68,12 +68,10 @@ std::shared_ptr<const PathLaws> PathLaws::of(const Model<T>& model, const Batch&
     const auto example = batch.select({b});
     Tape<T> tape;
     EnumerateHandler<T> handler(model.structure());
-    const auto episode = Problem<T>{.tape = tape,
-                                    .model = model,
-                                    .batch = example,
-                                    .random = unused,
-                                    .terms = {.drawn_from = DrawnFrom::behaviour}}
-                             .run(handler);
+    const auto episode =
+        Problem<T>{
+            .tape = tape, .model = model, .batch = example, .random = unused, .terms = {.drawn_from = DrawnFrom::behaviour}}
+            .run(handler);
     std::map<const Rows*, std::vector<TreeRow>> rows;
     rows[episode->root().get()].assign(1, {root(example.id.at(0))});
     for (const auto& [question, choice] : episode->steps())

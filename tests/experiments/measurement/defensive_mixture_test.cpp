@@ -50,8 +50,8 @@ TEST_CASE("weighted means over the mixture are those of the law") {
   };
   const double truth = 0.01 * 5 + 0.001 * 200 + 0.99 * 0.002 * 40;
   const auto plain = mean_of({}, both);
-  for (const MixturePlan& plan :
-       {MixturePlan{1, 2}, MixturePlan{1, 1}, MixturePlan{3, 5}, MixturePlan{1, 2, 1}, MixturePlan{1, 0, 3}, MixturePlan{2, 2, 2}}) {
+  for (const MixturePlan& plan : {MixturePlan{1, 2}, MixturePlan{1, 1}, MixturePlan{3, 5}, MixturePlan{1, 2, 1},
+                                  MixturePlan{1, 0, 3}, MixturePlan{2, 2, 2}}) {
     CAPTURE(plan.draws);
     const auto mean = mean_of(plan, both);
     CHECK_MEAN(mean, truth);

@@ -85,7 +85,8 @@ TEST_CASE("each law is a sum over the paths that go on with an option") {
       for (std::size_t law = 0; law < PathLaws::laws; ++law) {
         double sum = 0;
         for (const auto& other : paths) {
-          const bool same = other.option.size() > t && std::equal(other.option.begin(), other.option.begin() + t + 1, path.option.begin());
+          const bool same =
+              other.option.size() > t && std::equal(other.option.begin(), other.option.begin() + t + 1, path.option.begin());
           if (same) sum += other.value[law];
         }
         CHECK((*found)[law][path.option[t]] == doctest::Approx(sum).epsilon(1e-9));

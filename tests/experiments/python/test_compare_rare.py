@@ -215,3 +215,36 @@ def test_flat_noise_is_independent_in_each_call():
     assert flat >= 30 and 0.2 * flat <= equal <= 0.7 * flat
     torch.set_rng_state(state)
     assert [network.at_once("reinforce").item() for _ in range(20)] == before
+
+
+def test_noise_of_the_users_own_has_a_bound():
+    """A step whose noise is its own: gradients of +-1 along one direction and, in 1% of the steps, of 1 along another. Where none of
+    100 shows the second, the interval of its variance is wrong; the bound holds it in 95% of the runs."""
+    weights = {
+        "often": torch.zeros(1, dtype=torch.float64, requires_grad=True),
+        "rarely": torch.zeros(1, dtype=torch.float64, requires_grad=True),
+    }
+
+    def step():
+        rare = torch.rand(()) < 0.01
+        sign = 2.0 * (torch.rand(()) < 0.5) - 1
+        return (weights["rarely"] if rare else sign * weights["often"]).sum() + 0 * sum(w.sum() for w in weights.values())
+
+    groups = {name: [w] for name, w in weights.items()}
+    unseen, held = 0, 0
+    for seed in range(20):
+        of = compare(None, groups, {"mine": step}, reference=None, replicates=100, seed=seed)["mine"]
+        assert 0.0295 <= of.unseen_variance <= 0.0296 * 4  # 1 - .05^(1 / 100), times at most (1 + 1)^2
+        seen = of.groups["rarely"].numbers["variance"]
+        unseen += seen == 0
+        held += seen + of.unseen_variance >= 0.01 * 0.99
+        assert seen > 0 or any("adds at most" in note for note in of.notes)
+    assert 3 <= unseen <= 13 and held == 20
+    still = compare(None, groups, {"mine": lambda: sum(w.sum() for w in weights.values())}, reference=None, replicates=20)[
+        "mine"
+    ]
+    assert np.isnan(still.unseen_variance) and not any("adds at most" in note for note in still.notes)
+    # Draws of the law that is known are sought, and need no note.
+    network = Peaked()
+    known = compare(network.at_once, network.parameters(), ["reinforce"], replicates=100)["reinforce"]
+    assert known.unseen_variance > 0 and not any("adds at most" in note for note in known.notes)

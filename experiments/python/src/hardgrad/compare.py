@@ -370,6 +370,7 @@ def _figures(
     run = drawn.replicates
     of = run.moments(rows=drawn.rows)
     mean, variances = run.coordinates()
+    high = of.intervals["variance"][1]
     # As in the mean cosine: noise makes the mean of a long run longer than the true gradient.
     of_noise = 1.0
     if truth is not None and truth.run is not None:
@@ -380,6 +381,7 @@ def _figures(
         "seconds": drawn.seconds,
         "time_normalised_variance": of.numbers["variance"] * drawn.seconds,
         "mean_cosine": _cosine(mean, truth.gradient) / of_noise if truth else math.nan,
+        "unseen_variance": math.nan if drawn.not_finite else run.unseen_variance(),
         "effective_ratio_share": drawn.ratios.effective_share,
         "largest_ratio": drawn.ratios.largest,
         "not_finite": drawn.not_finite,
@@ -409,6 +411,15 @@ def _figures(
         )
     if of.unsupported:
         notes.append(of.unsupported)
+    groups = {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups}
+    silent = any(group.numbers["variance"] == 0 for group in groups.values())
+    beyond = of.numbers["variance"] + more["unseen_variance"] > high
+    if not drawn.sought and (beyond or silent and more["unseen_variance"] > 0):
+        notes.append(
+            f"rare draws are not sought: what none of its {run.count} estimates shows has a "
+            f"probability of at most {run.unseen_probability:.2g}, and adds at most "
+            f"{more['unseen_variance']:.2g} to the variance if it is no larger than they are"
+        )
     return Measured(
         entry.name,
         "ok",
@@ -417,7 +428,7 @@ def _figures(
         {**of.intervals, "seconds": median_interval(drawn.known_times, LEVEL)},
         of.unsupported,
         tuple(notes),
-        {name: run.moments(name, drawn.rows, of.unsupported) for name in parameters.groups},
+        groups,
         run.variance_interval(wide),
         drawn.times,
         mean if coordinates else None,

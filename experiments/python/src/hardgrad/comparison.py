@@ -88,9 +88,10 @@ class Measured:
         effective_sample_size, tail_index, rows and seconds of an estimate (median; of processors,
         or of a CUDA device), work_normalised_variance (variance x rows). Also mean_cosine (cosine
         of the mean), time_normalised_variance (variance x seconds), not_finite (estimates left
-        out), warmup (steps in which it learned before). With a behaviour policy, in PyTorch, of the
-        ratios R of its samples: effective_ratio_share, (E R)^2 / E R^2, and largest_ratio. NaN:
-        unknown.
+        out), warmup (steps in which it learned before), unseen_variance (most that draws in none of
+        the replicates may add to the variance, in 95% of comparisons, if they are no larger than
+        those seen; NaN if none differs). With a behaviour policy, in PyTorch, of the ratios R of
+        its samples: effective_ratio_share, (E R)^2 / E R^2, and largest_ratio. NaN: unknown.
     intervals: 95%, by name. unsupported: why the replicates do not support them, such as a heavy
         tail; empty if they do.
     notes: remarks in words. groups: the same figures by group of parameters, without cosines, the

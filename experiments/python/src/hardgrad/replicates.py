@@ -50,6 +50,7 @@ class Replicates:
     ):
         self.reference, self._single = reference, parameters.single
         around = np.zeros(parameters.size) if reference is None else reference.gradient
+        self._around, self._weighted, self._furthest = around, weighted, 0.0
         blocks = int(min(_BLOCKS, max(4, _MEMORY // (8 * (1 + weighted) * parameters.size))))
         self._core = _core.Replicates(
             around, blocks, [(part.start, part.stop) for part in parameters.groups.values()]
@@ -58,7 +59,11 @@ class Replicates:
 
     def add(self, gradient: Floats, weight: float = 1.0) -> bool:
         """Whether it was added: false if an entry is not finite."""
-        return self._core.add(gradient, weight)
+        added = self._core.add(gradient, weight)
+        if added:
+            off = gradient if self.reference is None else gradient - self._around
+            self._furthest = max(self._furthest, float(off @ off))
+        return added
 
     @property
     def count(self) -> int:
@@ -66,6 +71,22 @@ class Replicates:
 
     def finish(self) -> None:
         self._core.finish()
+
+    @property
+    def unseen_probability(self) -> float:
+        """Anything that is likelier is in one of these replicates with probability LEVEL. Weighted
+        ones show it half as often at least."""
+        return (1 + self._weighted) * (1 - (1 - LEVEL) ** (1 / self.count))
+
+    def unseen_variance(self) -> float:
+        """What adds most to the variance if no gradient showed it, and if it is no further from the
+        mean than those seen: its probability times the largest squared deviation. NaN if none
+        deviates, since nothing then bounds it. After `finish`."""
+        mean, _ = self.coordinates()
+        off = float(np.linalg.norm(mean - self._around))
+        if not float(self._core.variances().sum()) > 0:
+            return math.nan
+        return self.unseen_probability * (math.sqrt(self._furthest) + off) ** 2
 
     def moments(self, name: str = "", rows: float = np.nan, unsupported: str = "") -> Moments:
         """Of the whole, or of a group; after `finish`. Of a group, cosines, the tail and
@@ -131,7 +152,7 @@ class Plan:
 class Collected:
     """Replicates with their costs. times: seconds of each, NaN if it failed; not_finite: how many
     were left out; unreached: parameters without a gradient; ratios: of the samples of a behaviour
-    policy."""
+    policy; sought: whether they seek rare draws."""
 
     replicates: Replicates
     rows: float
@@ -140,6 +161,7 @@ class Collected:
     unreached: list[int]
     specs: set[str] = field(default_factory=set)
     ratios: _core.Ratios = field(default_factory=_core.Ratios)
+    sought: bool = False
 
     @property
     def seconds(self) -> float:
@@ -265,6 +287,7 @@ class Collecting:
             np.flatnonzero(~self._reached).tolist(),
             self._specs,
             self._ratios,
+            self._rare != (0, 0),
         )
 
 
