@@ -233,7 +233,7 @@ def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
 
 def test_a_file_that_is_not_whole_is_refused(tmp_path):
     program = os.environ["HARDGRAD_BINARY"]
-    whole = gzip.decompress(FILES[0].read_bytes())
+    whole = gzip.decompress((REFERENCE / "data" / "babi_qa1.h5.gz").read_bytes())
     for content in (whole[:-1000], whole[:5000] + b"?" + whole[5001:]):
         (tmp_path / "mine.h5").write_bytes(content)
         with pytest.raises(InputError):
