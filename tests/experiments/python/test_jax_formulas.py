@@ -160,7 +160,12 @@ MUTANTS = [
     ("noise", "words", lambda key, e, k, i, d, a: philox.words(key, e, k, i + np.uint32(1), d, a), "reinforce"),
     ("noise", "words", lambda key, e, k, *rest: philox.words(key, e, k + np.uint32(1), *rest), "rloo[samples=2]"),
     ("noise", "_passed", lambda u, total, below, above: u.rest * total <= below, "reinforce"),
-    ("by_formula", "factors", lambda formula, losses: (losses - losses.mean(1, keepdims=True)) / 2, "rloo[samples=2]"),  # (K-1)/K
+    (
+        "by_formula",
+        "factors",
+        lambda formula, losses: (losses - losses.mean(1, keepdims=True)) / 2,
+        "rloo[samples=2]",
+    ),  # (K-1)/K
     ("by_formula", "factors", lambda formula, losses: factors(formula, losses) / formula.samples, "rloo[samples=2]"),
     ("by_formula", "of_pairs", lambda *given: -of_pairs(*given), "disarm"),
     ("by_formula", "jacobians", lambda *given: [(2 * a, w) for a, w in jacobians(*given)], "simple"),
@@ -234,7 +239,10 @@ def test_shorter_dtypes_without_double_precision(dtype):
                 eps = float(jnp.finfo(dtype).eps) * (1 if formula.is_hard else 4)
                 for mine, other in ((value, theirs[1]), *zip(slopes, theirs[2])):
                     np.testing.assert_allclose(
-                        np.asarray(mine, np.float64), other, rtol=4 * max(eps, 1e-6), atol=20 * max(eps, 1e-6) * abs(other).max()
+                        np.asarray(mine, np.float64),
+                        other,
+                        rtol=4 * max(eps, 1e-6),
+                        atol=20 * max(eps, 1e-6) * abs(other).max(),
                     )
                 compared += 1
     assert compared == 16 and rows == 4 * 40 * (1 + 4 + 1)
@@ -244,7 +252,12 @@ def test_no_draw_of_float32_lands_elsewhere():
     """Of 180,000, without double precision."""
     compared = 0
     with jax.enable_x64(False):
-        for spec, shape in (("reinforce", (1000, 100)), ("disarm", (500, 50)), ("rloo", (125, 20, 9)), ("straight_through", (500, 40, 20))):
+        for spec, shape in (
+            ("reinforce", (1000, 100)),
+            ("disarm", (500, 50)),
+            ("rloo", (125, 20, 9)),
+            ("straight_through", (500, 40, 20)),
+        ):
             formula, bits = formula_of_spec(spec), len(shape) == 2
             logits = (3 * np.random.default_rng(1).normal(size=shape)).astype(np.float32)
             form = "bits" if bits else "options"

@@ -92,7 +92,8 @@ def exact(spec, logits):
 
 
 @pytest.mark.parametrize(
-    "spec", ["reinforce", "rloo", "policy_gradient", "disarm", "arm", "path_only", "soft", "straight_through", "simple", "reinmax"]
+    "spec",
+    ["reinforce", "rloo", "policy_gradient", "disarm", "arm", "path_only", "soft", "straight_through", "simple", "reinmax"],
 )
 def test_means_are_those_of_an_enumeration(spec):
     """Of 20,000 draws at once, within 5 standard errors; the chance of one entry beyond is 6e-7."""

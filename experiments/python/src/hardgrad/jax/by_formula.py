@@ -113,7 +113,7 @@ class Run:
 
 
 def _bad(logits: Any, bits: bool) -> Any:
-    """[E] whether an entry is NaN or +inf, or all options are missing. Of arrays of JAX or NumPy."""
+    """[E] whether an entry is NaN or +inf, or all options are missing. logits: JAX's or NumPy's."""
     if bits:
         return ~(logits.max(1) < np.inf)
     highest = logits.max(-1)

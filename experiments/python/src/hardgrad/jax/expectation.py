@@ -25,7 +25,7 @@ from ..losses import (
 from ..policies import check_shape
 from . import by_formula
 from .draws import Draws, Others, noted, plain
-from .losses import DTYPES, checked_losses, is_known, of_core
+from .losses import check_dtype, checked_losses, is_known, of_core
 from .operations import one_hot
 from .seeds import number_of
 
@@ -47,13 +47,17 @@ def expectation(
     logits, and the path gradient for what f depends on.
 
     logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E
-        examples; float32, or float64 where JAX has it. All options are there: no -inf. With
-        bits=True: [D] or [E, D] logits of a 1.
-    f: a function of z [R, D, S], one-hot rows ([R, D] with bits=True); for a batch also of example
-        [R], the position of each row's example. Returns losses [R]. Called once, for all rows.
-    estimator: one with hard choices that runs the network once and learns nothing: score functions,
-        coupled samples, sets without replacement, enumerations.
-    seed: a whole number below 2^32 or a key of `jax.random`; both may be traced.
+        examples; of float16, bfloat16, float32, or float64 where JAX has it. -inf marks missing
+        options, for estimators with a formula. With bits=True: [D] or [E, D] logits of a 1.
+    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights ([R, D] with
+        bits=True), in the dtype of the logits; for a batch also of example [R], the position of
+        each row's example. Returns losses [R]. Called once, for all rows.
+    estimator: one that runs the network once and learns nothing. Relaxations, pairs of bits, and
+        score functions that are linear in the losses have a formula: they are operations of JAX,
+        without a callback. Others, with hard choices (coupled samples, sets without replacement,
+        enumerations), call core back.
+    seed: a whole number below 2^32 or a key of `jax.random`; both may be traced. Under `jax.vmap`
+        elements with the same seed have the same noise: give each its own.
     takes: "options": f is a function of options [R, D] (int32) instead.
     columns: "separate": each column has a loss of its own, as in `hardgrad.torch.expectation`: f
         returns losses [R, D], and the result is [E, D].
@@ -61,8 +65,14 @@ def expectation(
     behaviour, reference: logits of the policy that draws, in which -inf marks options that it
         never draws, and of one to stay near, as in `hardgrad.torch.expectation`.
 
-    Returns [E], or a number without a batch. Can be differentiated once, by reverse mode.
-    UsageError at tracing for wrong shapes and estimators. Source: the estimators' papers, see
+    Without jax_enable_x64 formulas draw in single precision: the same options, unless a number is
+    within its rounding of the end of an option.
+
+    Returns [E], or a number without a batch; float32 for shorter dtypes. Can be differentiated
+    once, by reverse mode; differentiating its gradient again raises. UsageError at tracing for
+    wrong shapes and estimators. Numbers that are none raise outside of `jax.jit` (UsageError for
+    logits, NotFinite for losses); inside, callbacks raise JAX's error, which quotes it, and by a
+    formula the value and the gradient of the example are NaN. Source: the estimators' papers, see
     `hardgrad.describe`.
     """
     check_takes(takes)
@@ -89,10 +99,7 @@ def expectation(
             behaviour=each(behaviour, "behaviour"),
             reference=each(reference, "reference"),
         ).reshape(shape)
-    if logits.dtype not in DTYPES:
-        raise UsageError(
-            f"logits are {logits.dtype}: they must be of float16, bfloat16, float32 or float64"
-        )
+    check_dtype(logits)
     if subset is behaviour is reference is None and isinstance(estimator, str):
         formula = formula_of_spec(estimator)
         if formula is not None and covers(formula, logits.shape, takes == "options", bits):

@@ -22,6 +22,13 @@ def of_core(dtype: Any) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
+def check_dtype(logits: Array) -> None:
+    if logits.dtype not in DTYPES:
+        raise UsageError(
+            f"logits are {logits.dtype}: they must be of float16, bfloat16, float32 or float64"
+        )
+
+
 def is_known(x: Array) -> bool:
     """Whether the numbers are there, as they are outside of `jax.jit`."""
     return not isinstance(x, jax.core.Tracer)
