@@ -1,4 +1,7 @@
 // Draws from logits for estimates that Python computes: options or Gumbel noise, the same as those of a draw by core.
+#include <tbb/task_arena.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -13,6 +16,7 @@
 #include "experiments/python/module.hpp"
 #include "experiments/python/own_loss.hpp"
 #include "experiments/python/stateful_estimator.hpp"
+#include "experiments/support/parallel.hpp"
 
 namespace hardgrad::python {
 namespace {
@@ -77,12 +81,56 @@ Ordered<T> ordered(const T* x, MatrixView<T> on_tape, std::size_t E, std::size_t
   return result;
 }
 
+/// What is drawn: the arguments of `noise_of_logits`, and where its results are written.
+template <class T>
+struct Drawing {
+  const T* logits;
+  std::size_t columns, options;
+  bool bits;
+  int rank;
+  std::uint64_t seed;
+  Law law;
+  std::size_t samples;
+  double temperature;
+  DrawnRows<T> to;
+  T* noise;  ///< null if there is none; or, of a row (or pair of rows), so many numbers:
+  std::size_t noise_width;
+
+  /// Draws for these examples, the first of which is the batch's `begin`.
+  void operator()(std::size_t begin, std::span<const std::uint32_t> id) const {
+    const std::size_t cells = id.size() * columns, row = begin * samples;
+    PooledTape<T> tape;
+    const auto on_tape = tape->constant(cells, options);
+    const auto from = logits + begin * columns * (bits ? 1 : options);
+    const auto given = ordered(from, tape->mutable_value(on_tape), id.size(), columns, options, bits, rank);
+    if (!given.value.empty()) std::copy(given.value.begin(), given.value.end(), tape->mutable_value(on_tape).data);
+    auto there = to;
+    there.order = given.order;
+    if (there.option) there.option += row * columns;
+    if (there.weights) there.weights += row * columns * (to.form == DrawnRows<T>::Form::bits ? 1 : options);
+    T* const numbers = noise ? noise + (law == Law::numbered_pairs ? row / 2 : row) * noise_width : nullptr;
+    const PlainQuestion<T> question{columns, log_softmax(on_tape, std::span<const int>(given.count)), given.count, id};
+    KeyedRandomness random(noise_key(seed));
+    const int count = static_cast<int>(samples);
+    switch (law) {
+      case Law::samples: draw_samples(question, count, temperature, random, there); break;
+      case Law::gumbels: draw_gumbels(question, count, random, there, numbers); break;
+      case Law::pairs:
+      case Law::numbered_pairs: draw_pairs(question, count / 2, random, there, numbers); break;
+    }
+  }
+};
+
+/// Examples that one thread draws for: those of about 8000 numbers, so that it takes much longer than to start a thread; a multiple of
+/// 64, so that no thread begins within a vector of core's operations.
+std::size_t examples_at_once(std::size_t numbers_of_example) { return 64 * (1 + 8000 / (64 * numbers_of_example)); }
+
 /// logits [E, D, S], or with `bits` those of a 1 [E, D]; `rank` is that of the caller's, for messages. Returns the rows in the given
-/// form, or None, and the noise, or None: see plain_draws.hpp.
+/// form, or None, and the noise, or None: see plain_draws.hpp. The numbers are the same for any number of threads.
 template <class T>
 py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optional<Numbers<std::uint32_t>>& ids,
                           std::uint64_t seed, const std::string& law_name, int samples, double temperature,
-                          const std::string& form_name) {
+                          const std::string& form_name, int threads) {
   const auto law = value_of(law_name, laws);
   const auto form = value_of(form_name, row_forms);
   const bool bits = logits.ndim() == 2, pairs = law == Law::pairs || law == Law::numbered_pairs;
@@ -104,14 +152,17 @@ py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optiona
     chosen = array;
   }
   T* noise = nullptr;
+  const bool by_option = law == Law::gumbels && S > 2;
   if (law == Law::gumbels || law == Law::numbered_pairs) {
     std::vector<py::ssize_t> of_noise{pairs ? R / 2 : R, D};
-    if (law == Law::gumbels && S > 2) of_noise.push_back(S);
+    if (by_option) of_noise.push_back(S);
     py::array_t<T> array(of_noise);
     noise = array.mutable_data();
     numbers = array;
   }
-  const T* const x = logits.data();
+  const auto width = static_cast<std::size_t>(by_option ? D * S : D);
+  const Drawing<T> draw{logits.data(), to.columns, to.width, bits, rank, seed, law, static_cast<std::size_t>(samples),
+                        temperature,   to,         noise,    width};
   {
     const py::gil_scoped_release released;
     std::vector<std::uint32_t> id(E);
@@ -119,18 +170,16 @@ py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optiona
       std::copy_n(ids->data(), E, id.begin());
     else
       std::iota(id.begin(), id.end(), 0);
-    PooledTape<T> tape;
-    const auto on_tape = tape->constant(E * D, S);
-    const auto given = ordered(x, tape->mutable_value(on_tape), E, D, S, bits, rank);
-    if (!given.value.empty()) std::copy(given.value.begin(), given.value.end(), tape->mutable_value(on_tape).data);
-    to.order = given.order;
-    const PlainQuestion<T> question{to.columns, log_softmax(on_tape, std::span<const int>(given.count)), given.count, id};
-    KeyedRandomness random(noise_key(seed));
-    switch (law) {
-      case Law::samples: draw_samples(question, samples, temperature, random, to); break;
-      case Law::gumbels: draw_gumbels(question, samples, random, to, noise); break;
-      case Law::pairs:
-      case Law::numbered_pairs: draw_pairs(question, samples / 2, random, to, noise); break;
+    const std::size_t at_once = examples_at_once(width * static_cast<std::size_t>(samples));
+    // Missing options are found, and named, in the whole batch.
+    if (threads < 2 || id.size() <= at_once || !all_finite(logits.data(), static_cast<std::size_t>(logits.size()))) {
+      draw(0, id);
+    } else {
+      const auto part = [&](int number) {
+        const std::size_t begin = static_cast<std::size_t>(number) * at_once;
+        draw(begin, std::span<const std::uint32_t>(id).subspan(begin, std::min(at_once, id.size() - begin)));
+      };
+      tbb::task_arena(threads).execute([&] { parallel_for(static_cast<int>((id.size() + at_once - 1) / at_once), part); });
     }
   }
   return py::make_tuple(chosen, numbers);

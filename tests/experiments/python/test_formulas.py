@@ -149,6 +149,38 @@ def test_uniform_numbers_bit_for_bit():
     assert compared == 2 * 4 * 3 * 4 * 5 * 37
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_draw_the_same_noise_bit_for_bit(dtype):
+    """Of batches that are divided, and of the same examples in other batches."""
+    random, compared = np.random.default_rng(5), 0
+    draw = _core.noise_float if dtype == np.float32 else _core.noise_double
+    for E, D, S in ((700, 50, 2), (601, 1, 2), (333, 17, 5), (20000, 1, 3)):
+        ids = random.integers(0, 1 << 32, E).astype(np.uint32)
+        for bits in (True, False) if S == 2 else (False,):
+            logits = (3 * random.normal(size=(E, D) if bits else (E, D, S))).astype(dtype)
+            for law in ("samples", "gumbels", *("pairs", "numbered_pairs") * (S == 2)):
+                for form in ("options", "one_hot", "bits")[: 2 + bits]:
+                    for temperature in (1.0, 0.6) if law == "samples" else (1.0,):
+                        K = 2 if "pairs" in law else 3
+
+                        def drawn(threads, part=slice(None)):
+                            found = draw(logits[part], 3, ids[part], 77, law, K, temperature, form, threads)
+                            return [x for x in found if x is not None]
+
+                        one = drawn(1)
+                        for threads in (2, 3, 7):
+                            assert all(np.array_equal(a, b) for a, b in zip(one, drawn(threads), strict=True)), (law, form, S)
+                        some = slice(64 * (E // 128), None)
+                        for a, b in zip(one, drawn(2, some)):
+                            rows = len(a) // E
+                            assert np.array_equal(a[rows * some.start :], b)
+                        compared += 1
+    assert compared >= 30
+    with pytest.raises(hardgrad.UsageError, match=r"entry \[19000, 0, 1\] is nan"):
+        logits[19000, 0, 1] = np.nan
+        drawn(2)
+
+
 #: Formulas that are not the estimators' own: with the changed part, by spec.
 MUTANTS = [
     ("rloo", dict(others=1 / 3)),

@@ -135,9 +135,10 @@ def noise_double(
     samples: int,
     temperature: float,
     form: str,
+    threads: int,
 ) -> tuple[Optional[NDArray[Any]], Optional[NDArray[Any]]]:
     """The rows and the noise that are drawn with logits [E, D, S], or of bits [E, D]; see
-    torch/noise.py."""
+    torch/noise.py. They are the same for any number of threads."""
 
 noise_float = noise_double
 

@@ -1,6 +1,7 @@
 """The noise of an estimate that is made of tensor operations: the rows and numbers that core draws
-at the same seed. In the CPU's memory core draws them. Elsewhere they are made there by tensor
-operations, from the same uniform numbers, and nothing is transferred nor waited for."""
+at the same seed. In the CPU's memory core draws them, with PyTorch's number of threads. Elsewhere
+they are made there by tensor operations, from the same uniform numbers, and nothing is transferred
+nor waited for."""
 
 from __future__ import annotations
 
@@ -39,6 +40,7 @@ def drawn(
             formula.samples,
             formula.forward_temperature,
             form,
+            torch.get_num_threads(),
         )
         return (
             None if rows is None else torch.from_numpy(rows),
