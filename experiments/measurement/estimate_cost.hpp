@@ -1,4 +1,4 @@
-// What an estimate takes. A new number of an estimate is a member here, in `add` and in `cost_of`, and is then summed everywhere.
+// The cost of an estimate. A new number of an estimate is a member here, in `add` and in `cost_of`, and is then summed everywhere.
 #pragma once
 
 #include "core/autodiff/tape.hpp"

@@ -81,7 +81,7 @@ Ordered<T> ordered(const T* x, MatrixView<T> on_tape, std::size_t E, std::size_t
   return result;
 }
 
-/// What is drawn: the arguments of `noise_of_logits`, and where its results are written.
+/// The arguments of `noise_of_logits`, and where its results are written.
 template <class T>
 struct Drawing {
   const T* logits;
@@ -96,7 +96,7 @@ struct Drawing {
   T* noise;  ///< null if there is none; or, of a row (or pair of rows), so many numbers:
   std::size_t noise_width;
 
-  /// Draws for these examples, the first of which is the batch's `begin`.
+  /// Draws for these examples of the batch, from its `begin` on.
   void operator()(std::size_t begin, std::span<const std::uint32_t> id) const {
     const std::size_t cells = id.size() * columns, row = begin * samples;
     PooledTape<T> tape;

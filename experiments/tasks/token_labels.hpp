@@ -1,4 +1,4 @@
-// Sequences of tokens, some of which have a label that is predicted there: their fields and metrics, and a base of their tasks.
+// Sequences of tokens with a label to predict at some of them: their fields and metrics, and a base of their tasks.
 #pragma once
 
 #include <algorithm>

@@ -54,7 +54,7 @@ def truth_of(binary, where, spec):
 
 
 def one_seed(binary, where, spec, unbiased, truth, seed):
-    """What one measurement shows, against the truth or, if that is None, its own. `unbiased`: it has no bias, although a long run's is not
+    """The results of one measurement, against the truth or, if that is None, its own. `unbiased`: it has no bias, although a long run's is not
     0. Each quantity in `held`: whether its interval holds the truth; None: there is none."""
     at = [*where, "--seed", str(seed)]
     truth = truth or truth_of(binary, at, spec)
@@ -139,7 +139,7 @@ def jobs(options):
 
 
 class Measurements:
-    """Those made, in a file: truths by network and estimator, then what each seed shows."""
+    """Those made, in a file: truths by network and estimator, then the results by seed."""
 
     def __init__(self, path, again):
         self.path, self.truths, self.seeds = path, {}, {}

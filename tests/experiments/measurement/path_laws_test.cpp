@@ -1,4 +1,4 @@
-// Laws of whole samples off policy: sums over all paths, computed anew from runs of one path each; and what they are for.
+// Laws of whole samples off policy: sums over all paths, computed anew from runs of one path each; and their purpose.
 #include "experiments/measurement/path_laws.hpp"
 
 #include <doctest/doctest.h>

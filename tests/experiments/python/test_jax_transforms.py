@@ -51,7 +51,7 @@ def test_fourteen_estimators_call_nothing_back():
 
 @pytest.mark.parametrize("spec", ["rloo[samples=3]", "reinmax"])
 def test_vmap_is_the_loop(spec):
-    """Over seeds, keys, logits and what the loss depends on; elements with one seed share their noise."""
+    """Over seeds, keys, logits and tables of losses; elements with one seed share their noise."""
     keys, random = jax.random.split(jax.random.key(1), 3), np.random.default_rng(2)
     logits, tables, seeds = random.normal(size=(3, 4, 3)), random.normal(size=(3, 3)), np.array([0, 7, 2**32 - 1], np.uint32)
     step = lambda *given: jax.value_and_grad(lambda x, s, t: total(x, s, spec, t), (0, 2))(*given)  # noqa: E731

@@ -28,7 +28,7 @@ def probabilities(file: GradientFile, e: torch.Tensor) -> torch.Tensor:
 
 def densely_mixed(file: GradientFile, example: int, dense: bool) -> torch.Tensor:
     """The loss whose gradient is `dense_mixer`: the answers of the experts with the largest logits, and the derivative of the sum over
-    all experts, of which the others' answers are constants. dense=False: the usual derivative, of the answers themselves."""
+    all experts, where the others' answers are constants. dense=False: the usual derivative, of the answers themselves."""
     p = file.parameters
     layer = lambda name, v: F.linear(v, p[f"{name}.weight"], p[f"{name}.bias"])
     x, label = torch.tensor(file.batch["x"][example], dtype=torch.float64), int(file.batch["label"][example])

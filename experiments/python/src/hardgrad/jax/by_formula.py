@@ -29,8 +29,8 @@ def expectation(
     bits: bool,
     counted: Callable[[int, Array], None],
 ) -> Array:
-    """As `hardgrad.jax.expectation`, for the formula of the estimator. counted: is told the rows
-    and the losses."""
+    """As `hardgrad.jax.expectation`, for the formula of the estimator. counted: a function
+    of the rows and the losses."""
     run = Run(formula, logits, takes, bits)
     z = run.draw(seed)
     of_logits = run.inner(logits)

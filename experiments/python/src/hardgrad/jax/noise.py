@@ -58,8 +58,8 @@ def _rows(options: Array, form: Form, logits: Array) -> Optional[Array]:
 
 
 def _once(bits: Array) -> Array:
-    """The same zeros and ones. XLA makes what it takes for cheap again in every loop that reads it,
-    and a root is not: the draws would be made twice."""
+    """The same zeros and ones. XLA repeats cheap operations in every loop that reads their result,
+    but not a root: without it the draws would be made twice."""
     return (jnp.sqrt(bits) > 0.5).astype(bits.dtype)
 
 

@@ -159,7 +159,7 @@ class Run:
 
     rank: of the user's logits, with the axis of the options. E, R: examples, rows. two: whether
     choices are among two options, so that the formulas are those of bits. logits: [E, D, S], [E, D]
-    of two. z: the rows as f gets them, but for their dtype. place: what the draw was given.
+    of two. z: the rows as f gets them, but for their dtype. place: the arguments of the draw.
     """
 
     def __init__(
