@@ -92,7 +92,7 @@ class Run:
         if formula.is_hard:
             assert z is not None
             return z
-        w = weights(XP, formula, self.inner(self.users), self.noise, self.bits)
+        w = _weights_of(formula, self.bits, self.inner(self.users), self.noise)
         w = jnp.stack([1 - w, w], -1) if self.stacked else w
         return w if self.K == 1 else w.reshape(-1, *w.shape[2:])
 
@@ -137,7 +137,9 @@ def _check_losses(losses: Array) -> None:
         raise NotFinite(f"the loss of row {row} is {numbers[row]}, not a finite number")
 
 
-# The derivatives. Of a bad example they are NaN.
+# The derivatives. Of a bad example they are NaN. Compiled also where the user's function is not.
+
+_compiled = partial(jax.jit, static_argnums=(0, 1))
 
 
 @jax.custom_vjp
@@ -177,6 +179,7 @@ def _score(
     return _score_forward(formula, bits, logits, z, noise, bad, losses)[0]
 
 
+@_compiled
 def _score_forward(
     formula: Formula,
     bits: bool,
@@ -192,6 +195,7 @@ def _score_forward(
     return losses if K == 1 else losses.mean(1), (logits, z, noise, losses)
 
 
+@_compiled
 def _score_backward(formula: Formula, bits: bool, kept: Any, cotangent: Array) -> Any:
     logits, z, noise, losses = kept
     K = formula.samples
@@ -210,6 +214,11 @@ def _score_backward(formula: Formula, bits: bool, kept: Any, cotangent: Array) -
 _score.defvjp(_score_forward, _score_backward)
 
 
+@_compiled
+def _weights_of(formula: Formula, bits: bool, logits: Array, noise: Optional[Array]) -> Any:
+    return weights(XP, formula, logits, noise, bits)
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _weights(
     formula: Formula, bits: bool, logits: Array, z: Array, noise: Optional[Array], bad: Array
@@ -218,6 +227,7 @@ def _weights(
     return _weights_forward(formula, bits, logits, z, noise, bad)[0]
 
 
+@_compiled
 def _weights_forward(
     formula: Formula, bits: bool, logits: Array, z: Array, noise: Optional[Array], bad: Array
 ) -> Any:
@@ -225,8 +235,10 @@ def _weights_forward(
     return z, (logits, z if formula.reads_rows else None, noise)
 
 
+@_compiled
 def _weights_backward(formula: Formula, bits: bool, kept: Any, slope: Array) -> Any:
-    parts = jacobians(XP, formula, *kept, bits)
+    logits, z, noise = kept
+    parts = jacobians(XP, formula, logits, z, noise, bits)
     found = through(XP, parts, slope, bits, formula.samples)
     return _last(found, (kept, slope)), None, None, None
 

@@ -74,7 +74,8 @@ class _Draws:
         log_p = log_of_two(logits) if self.two else [jax.nn.log_softmax(logits, -1)]
         wide = np.float64 if jax.config.jax_enable_x64 else np.float32
         self.log_p = [x[:, None].astype(wide) for x in log_p]
-        self.E, self.D, self.S = *logits.shape[:2], 2 if self.two else logits.shape[2]
+        self.E, self.D = logits.shape[:2]
+        self.S = 2 if self.two else logits.shape[2]
 
     def uniform(self, index: Any = 0, replicas: int = 0) -> Uniform:
         """[E, K, D] at an index, or [E, K, D, S] at indices [E, 1, D, S]."""
