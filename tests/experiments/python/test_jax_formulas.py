@@ -262,7 +262,7 @@ def test_no_draw_of_float32_lands_elsewhere():
             logits = (3 * np.random.default_rng(1).normal(size=shape)).astype(np.float32)
             form = "bits" if bits else "options"
             ours, _ = noise.drawn(formula, logits, np.uint32(5), form)
-            theirs, _ = _core.noise_float(logits, 3, None, 5, formula.law, formula.samples, 1.0, form)
+            theirs, _ = _core.noise_float(logits, 3, None, 5, formula.law, formula.samples, 1.0, form, 1)
             assert np.array_equal(ours, theirs)
             compared += theirs.size
     assert compared == 100_000 + 50_000 + 10_000 + 20_000

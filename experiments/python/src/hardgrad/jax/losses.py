@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -14,7 +13,7 @@ from .._core import UsageError
 from ..losses import check_shared
 
 #: of users' logits
-DTYPES = tuple(np.dtype(x) for x in (np.float16, jnp.bfloat16, np.float32, np.float64))
+DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
 def of_core(dtype: Any) -> np.dtype[Any]:
@@ -23,9 +22,9 @@ def of_core(dtype: Any) -> np.dtype[Any]:
 
 
 def check_dtype(logits: Array) -> None:
-    if logits.dtype not in DTYPES:
+    if str(logits.dtype) not in DTYPES:
         raise UsageError(
-            f"logits are {logits.dtype}: they must be of float16, bfloat16, float32 or float64"
+            f"logits are {logits.dtype}: they must be of {', '.join(DTYPES[:-1])} or {DTYPES[-1]}"
         )
 
 
