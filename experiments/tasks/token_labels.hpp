@@ -1,4 +1,4 @@
-// Sequences of tokens, some of which have a label that is predicted there: their fields and metrics, and a base of their tasks.
+// Sequences of tokens with labels at some of them, to predict there: their fields and metrics, and a base of their tasks.
 #pragma once
 
 #include <algorithm>
