@@ -1,4 +1,4 @@
-// Sequences of tokens with a label to predict at some of them: their fields and metrics, and a base of their tasks.
+// Sequences of tokens with labels at some of them, to predict there: their fields and metrics, and a base of their tasks.
 #pragma once
 
 #include <algorithm>
