@@ -321,7 +321,7 @@ def test_estimators_that_cannot_work_off_policy_refuse():
                 refused.add(name)
             else:
                 others[name] = str(error)
-    assert quiet == {"policy_gradient", "exact", "exact_marginal", "kmax_marginal", "soft", "sparsemax"}, quiet
+    assert quiet == {"policy_gradient", "dense_mixer", "exact", "exact_marginal", "kmax_marginal", "soft", "sparsemax"}, quiet
     assert len(refused) >= 35 and all(
         any(why in said for why in ("needs", "posterior", "dream", "differentiates", "no place")) for said in others.values()
     ), others
