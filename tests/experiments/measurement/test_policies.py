@@ -217,7 +217,7 @@ def ctpo(toy, group):
     """Zhang et al. 2026: the ratio of the words so far is a constant factor, with limits that grow with the word's place."""
     p, A = toy.p[group], scaled(toy.rewards[group])[..., None]
     ratio = ((toy.p - toy.q)[group].cumsum(2).detach() + p - p.detach()).exp()
-    grown = torch.arange(1, LONGEST + 1, dtype=torch.float64).sqrt()
+    grown = torch.arange(1, p.shape[2] + 1, dtype=torch.float64).sqrt()
     low, high = 0.97531**grown, 1.05127**grown
     worst = torch.maximum(-A * ratio, -A * torch.minimum(torch.maximum(ratio, low), high))
     worst = torch.where(A < 0, torch.minimum(worst, -A * high), worst)  # their dual limit is the upper one
