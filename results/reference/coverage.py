@@ -237,8 +237,8 @@ def main():
     print("Unmarked intervals hold the truth in\n", *totals(rows, kept), "", sep="\n")
     shown = rows if options.all else list(filter(stands_out, rows))
     if not options.all:
-        print("Rows where an interval holds the truth in less than 80% of the runs, or where a quarter of the runs is marked (`--print --all`\n"
-              "prints all):\n")
+        print("Rows where an interval holds the truth in less than 80% of the runs, or where a quarter of the runs is marked\n"
+              "(`--print --all` prints all):\n")
     print("| network | estimator | truth | marked | variance | squared bias | cosine |" + (" mean | spread | p < .05 |" if options.all else ""))
     print("|---" * (10 if options.all else 7) + "|")
     for text in (text for lines in kept.values() for text in lines[1:]):
