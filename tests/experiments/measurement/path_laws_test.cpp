@@ -3,10 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/autodiff/tape.hpp"
-#include "core/models/parts/sequence_rewards.hpp"
 #include "experiments/measurement/defensive_mixture.hpp"
 #include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
