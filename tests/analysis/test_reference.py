@@ -157,7 +157,7 @@ def test_labels_match_by_parts_and_as_a_whole():
     data = sweep(2, ["a", "b"], 2)
     study = Study("p", REFERENCE, Result(data), False)
     of = lambda **more: number({"name": "n", "study": "p", "quantity": "variance", "show": "mean", **more}, [study])
-    assert of(of={"estimator": "b", "task": "=t1"}, over={"estimator": "a"}) == "2"
+    assert of(of={"estimator": "a", "task": "=t1"}, over={"estimator": "b"}) == "0.5"
     assert of(of={"estimator": "b", "task": "t*1"}) == "2"
     for wrong, words in (
         ({"task": "=t"}, "no run has task==t"),
