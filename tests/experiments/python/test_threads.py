@@ -4,6 +4,7 @@ import faulthandler
 import importlib
 import inspect
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -315,6 +316,108 @@ def test_two_threads_get_what_one_gets(module, its_calls, fewest):
         assert len(found[0]) == len(found[1]) >= 1, name  # otherwise one has raised
         for result in found[0] + found[1]:
             assert all(np.array_equal(a, b) for a, b in zip(result, alone, strict=True)), name
+
+
+# Forks and signals at the same functions.
+
+
+def in_a_child(call):
+    """What the call returns in a forked process; its status if that ends otherwise."""
+    end, start = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            signal.alarm(30)  # it would wait forever for a lock that another thread of its parent held
+            os.write(start, pickle.dumps([np.asarray(x) for x in call()]))
+        finally:
+            os._exit(0)
+    os.close(start)
+    with os.fdopen(end, "rb") as file:
+        found = file.read()
+    status = os.waitpid(child, 0)[1]
+    return pickle.loads(found) if found else f"status {status}"
+
+
+FORKED = [("hardgrad", calls), ("hardgrad.torch", torch_calls)]  # JAX forbids forks
+
+
+@pytest.mark.parametrize("module, its_calls", FORKED)
+def test_a_forked_process_gets_what_its_parent_gets(module, its_calls):
+    """It was used before."""
+    forked = 0
+    for name, call in its_calls().items():
+        alone = call()
+        result = in_a_child(call)
+        assert not isinstance(result, str), (name, result)
+        assert all(np.array_equal(a, b) for a, b in zip(result, alone, strict=True)), name
+        forked += 1
+    assert forked >= 4
+
+
+@pytest.mark.parametrize("module, its_calls", FORKED)
+def test_a_fork_while_other_threads_draw(module, its_calls):
+    table, ending, begun = its_calls(), threading.Event(), threading.Event()
+    alone = {name: call() for name, call in table.items()}
+    kept = [name for name in table if not name.endswith(("test", "compare", "Monitor", "policy_loss", "assert_unbiased"))]
+
+    def work():
+        while not ending.is_set():
+            for name in kept:
+                table[name]()
+                begun.set()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    try:
+        for name in kept:
+            result = in_a_child(table[name])
+            assert not isinstance(result, str), (name, result)
+            assert all(np.array_equal(a, b) for a, b in zip(result, alone[name], strict=True)), name
+    finally:
+        ending.set()
+        for thread in threads:
+            thread.join()
+    assert len(kept) >= 3
+
+
+@pytest.mark.parametrize("module, its_calls", FORKED)
+def test_ctrl_c_is_passed_on_by_every_function(module, its_calls):
+    """It arrives at the first call of a function of this file, the loss or the network, from within the package."""
+    stopped = 0
+    for name, call in its_calls().items():
+        if name == "torch.episode":  # a block, in which the network is the caller's own code
+            continue
+        asked = threading.Event()
+
+        def watching(frame, event, argument):
+            own = frame.f_code.co_filename == __file__
+            if event == "call" and own and frame.f_code.co_name not in ("<lambda>", "watching") and not asked.is_set():
+                if any(f"{os.sep}hardgrad{os.sep}" in of for of in outer_files(frame)):
+                    asked.set()
+                    signal.raise_signal(signal.SIGINT)
+
+        sys.setprofile(watching)
+        try:
+            call()
+            ended = "ended"
+        except KeyboardInterrupt:
+            ended = "interrupted"
+        finally:
+            sys.setprofile(None)
+        assert (asked.is_set(), ended) == (True, "interrupted"), name
+        again = call()  # nothing is left locked
+        assert len(again) >= 1, name
+        stopped += 1
+    assert stopped >= 4
+
+
+def outer_files(frame):
+    """Files of the frames around."""
+    found = []
+    while (frame := frame.f_back) is not None:
+        found.append(frame.f_code.co_filename)
+    return found
 
 
 # An estimator that learns, shared by threads.
