@@ -326,7 +326,7 @@ def in_a_child(call):
     end, start = os.pipe()
     if (child := os.fork()) == 0:
         try:
-            signal.alarm(30)  # it would wait forever for a lock that another thread of its parent held
+            signal.alarm(1800)  # it would wait forever for a lock that another thread of its parent held
             os.write(start, pickle.dumps([np.asarray(x) for x in call()]))
         finally:
             os._exit(0)
@@ -353,11 +353,11 @@ def test_a_forked_process_gets_what_its_parent_gets(module, its_calls):
     assert forked >= 4
 
 
-@pytest.mark.parametrize("module, its_calls", FORKED)
-def test_a_fork_while_other_threads_draw(module, its_calls):
-    table, ending, begun = its_calls(), threading.Event(), threading.Event()
+def test_a_fork_while_other_threads_draw():
+    """Without PyTorch, whose own locks another thread may hold."""
+    table, ending, begun = calls(), threading.Event(), threading.Event()
     alone = {name: call() for name, call in table.items()}
-    kept = [name for name in table if not name.endswith(("test", "compare", "Monitor", "policy_loss", "assert_unbiased"))]
+    kept = [name for name in table if name != "test"]
 
     def work():
         while not ending.is_set():
