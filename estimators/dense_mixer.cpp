@@ -34,7 +34,8 @@ class DenseHandler final : public Handler<T> {
     for (std::size_t i = 0; i < value.size(); ++i)
       if (const T inverse = 1 / value.data[i]; std::isfinite(inverse)) to.data[i] = inverse;
     const std::size_t k = hard.subset_size();
-    for (std::size_t i = 0; i < hard.picked().size(); ++i) to(i / k, hard.picked()[i]) = 0;
+    for (std::size_t i = 0; i < hard.picked().size(); ++i)
+      if (const int chosen = hard.picked()[i]; chosen >= 0) to(i / k, static_cast<std::size_t>(chosen)) = 0;
     return {hard.rows, straight_through(tape, hard, multiply(over_p, p))};
   }
 

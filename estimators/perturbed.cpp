@@ -6,8 +6,8 @@
 //
 // Berthet, Blondel, Teboul, Cuturi, Vert & Bach 2020, Learning with differentiable perturbed optimizers, as in JAXopt's
 // make_perturbed_argmax, whose Jacobian is 1/(M sigma) sum_m z_m (1 - exp(-Z_m))'.
-// Target: the soft network's loss. Bias: for sigma = 1 it falls like 1/M (with M = 1 choices are hard, and there is none for a
-// linear f); it depends on f beyond weights that sum to 1. For other sigma the limit is the soft network at that temperature.
+// Target: the soft network's loss. Bias: for sigma = 1 it falls like 1/M; none for a linear f. It depends on f beyond weights
+// that sum to 1. With M = 1 choices are hard. For other sigma the limit is the soft network at that temperature.
 // Cost: K rows.
 // Departures: 1 - exp(-Z_m) is replaced by its mean given z_m, which is z_m - p: the same mean, and less variance. No Normal
 // noise, and no other polytopes.

@@ -222,7 +222,7 @@ Estimate<T> PolicyGradient<T>::estimate(const Problem<T>& given) const {
       bool keeps = false;
       for (std::size_t i = r * columns; i < (r + 1) * columns; ++i) {
         const Word word{std::exp(log_w[t][r]), -f[i], run.l[t][r], run.log_p[t][r], run.l, r, run.n[r], place[r]};
-        const double w = counted[t][r] * config_.bound->of(word, config_.limit);
+        const double w = counted[t][r] == 0 ? 0 : counted[t][r] * config_.bound->of(word, config_.limit);
         keeps = keeps || (counted[t][r] != 0 && (w != 0 || !config_.bound->masks));
         f[i] = weighed<T>(f[i], w, log_w[t][r]);
         if (divergence.of_words() && !config_.in_reward()) {

@@ -5,11 +5,10 @@
 //
 // Martins & Astudillo 2016, From softmax to sparsemax, eq. 2 (the projection) and sec. 2.5 (its Jacobian); Correia, Niculae,
 // Aziz & Martins 2020, Efficient marginalization of discrete and structured latent variables via sparsity. entmax: Peters,
-// Niculae & Martins 2019, Sparse sequence-to-sequence models, as in their code (tau by Newton's method).
+// Niculae & Martins 2019, Sparse sequence-to-sequence models. Departure: tau by Newton's method, without sorting.
 // Target: its own, the expected loss under the sparse distribution. Bias: none for it. Variance: none.
 // Cost: the support's size per step if factorised, its paths if sequential.
 #include "core/autodiff/softmax.hpp"
-
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
@@ -39,7 +38,7 @@ class SupportHandler final : public EnumerateHandler<T> {
 struct Config {
   double alpha = 2;
   void declare(Fields& field) {
-    field(alpha, "alpha", 1, 2, "of the entmax: 2 is sparsemax, 1.5 entmax-1.5").above().absent_means(2);
+    field(alpha, "alpha", least_entmax_alpha, 2, "of the entmax: 2 is sparsemax, 1.5 entmax-1.5").absent_means(2);
   }
 };
 

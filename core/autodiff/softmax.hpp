@@ -30,7 +30,9 @@ Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int
 // at alpha = 1, it gives most options exactly 0. Peters, Niculae & Martins 2019, Sparse sequence-to-sequence models; sparsemax is
 // alpha = 2: Martins & Astudillo 2016, From softmax to sparsemax, eq. 2.
 
-/// The tau of n options; alpha above 1, at most 2.
+/// Nearer to 1, where tau is large, (alpha - 1) x would be lost beside it.
+inline constexpr double least_entmax_alpha = 1 + 1e-6;
+/// The tau of n options; alpha from the least one to 2.
 template <class T>
 double entmax_threshold(const T* x, std::size_t n, double alpha);
 /// p of an option.

@@ -20,8 +20,9 @@
 //
 // imitation=c adds c times the sum over l and t (and d) of KL(p_t || softmax(e_t)), p_t the mean of the heads' softmax(s^m_t)
 // (share=false: each head's own): the dense warm-up of DeepSeek-AI 2025; over=picked: both over S_t alone, their sparse training.
-// p is a constant there, and the indexer reads u without its gradient. With scorer=indexer and weights that do not depend on s
-// (k = 1 or within=equal), nothing else depends on W_q and W_k.
+// p is a constant there, and the indexer reads u without its gradient. With scorer=indexer or law=top, and weights that do not
+// depend on s (k = 1 or within=equal), W_q and W_k have no other gradient; with law=top
+// the indexer has none.
 //
 // A top choice at a token without a label has one option: nothing depends on it. layers=1: choices are factorised, by token.
 // Keys and values of a layer depend on choices of the layers below at their token and before: so do later costs and choices.

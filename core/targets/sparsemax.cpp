@@ -1,5 +1,6 @@
 // sparsemax: E[f] with the softmax of every choice replaced by its sparsemax (Martins & Astudillo 2016, From softmax to sparsemax), or
 // by another entmax (Peters, Niculae & Martins 2019, Sparse sequence-to-sequence models).
+#include "core/autodiff/softmax.hpp"
 #include "core/choice/handlers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
@@ -8,7 +9,7 @@ namespace {
 
 struct Config {
   double alpha = 2;
-  void declare(Fields& field) { field(alpha, "alpha", 1, 2, "of the entmax: 2 is sparsemax").above().absent_means(2); }
+  void declare(Fields& field) { field(alpha, "alpha", least_entmax_alpha, 2, "of the entmax: 2 is sparsemax").absent_means(2); }
 };
 
 template <class T>

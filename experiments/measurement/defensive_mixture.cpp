@@ -68,7 +68,9 @@ DefensiveMixture::DefensiveMixture(Key noise, std::uint64_t index, const Mixture
   };
   if (whole) {
     KeyedRandomness random(noise / index / "law");
-    flat_samples_[0] = {first, static_cast<std::size_t>(index / 4 % PathLaws::laws)};
+    // The laws in turn, from a random one on, so that each has its share on average for any number of replicates.
+    const auto start = static_cast<std::uint64_t>(KeyedRandomness(noise / "law").below(PathLaws::laws, {}));
+    flat_samples_[0] = {first, static_cast<std::size_t>((index / 4 + start) % PathLaws::laws)};
     if (kind == Kind::samples) flat_samples_[1] = {another(), static_cast<std::size_t>(random.below(PathLaws::laws, {}))};
   } else {
     flat_ = first;

@@ -123,7 +123,9 @@ struct Drawing {
 
 /// Examples that one thread draws for: those of about 8000 numbers, so that it takes much longer than to start a thread; a multiple of
 /// 64, so that no thread begins within a vector of core's operations.
-std::size_t examples_at_once(std::size_t numbers_of_example) { return 64 * (1 + 8000 / (64 * numbers_of_example)); }
+std::size_t examples_at_once(std::size_t numbers_of_example) {
+  return 64 * (1 + 8000 / (64 * std::max<std::size_t>(1, numbers_of_example)));
+}
 
 /// logits [E, D, S], or with `bits` those of a 1 [E, D]; `rank` is that of the caller's, for messages. Returns the rows in the given
 /// form, or None, and the noise, or None: see plain_draws.hpp. The numbers are the same for any number of threads.

@@ -186,7 +186,7 @@ Archive read(const std::string& path, const std::string& kind, bool values) {
     throw InputError(path + ": is a " + archive.kind + " file, not a " + kind + " file");
   std::erase_if(root.attributes, [](const auto& a) {
     return a.first == "Conventions" || a.first == "schema_version" || a.first == "kind" || a.first == "status" ||
-           a.first == once_sealed;
+           a.first == "checksum" || a.first == once_sealed;
   });
   archive.groups.push_back({"", std::move(root)});
   for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name), values)});

@@ -57,7 +57,7 @@ class Recall final : public TokenLabels {
     if (shown() + queries > length)
       throw UsageError(fmt::format("recall: {} pairs and {} queries have {} tokens: give length={} or more, not {}", pairs,
                                    queries, shown() + queries, shown() + queries, length));
-    if (joined && static_cast<double>(values()) * values() > 1e8)
+    if (joined && static_cast<double>(values()) * values() > 1e6)
       throw UsageError("recall: joined=true has a token for every pair of a key and a value: give a smaller vocabulary");
   }
   Dimensions dimensions() const override {
@@ -93,7 +93,7 @@ class Recall final : public TokenLabels {
     }
     std::vector<int> asked(last, -1);
     std::vector<double> weight(last);
-    for (int g = 0; g < last; ++g) weight[g] = std::pow(g + 1.0, config_.power - 1);
+    for (int g = 0; g < last; ++g) weight[g] = std::pow((g + 1.0) / last, config_.power - 1);
     const auto order = chosen(n, config_.queries, draw);
     for (const int pair : order) asked[place(weight, draw)] = pair;
     for (const int pair : asked) pair < 0 ? made.add(config_.vocabulary) : made.add(k[pair], v[pair]);

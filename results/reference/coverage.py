@@ -28,7 +28,8 @@ SEEDS = 20
 HEAD = """# Coverage of the intervals
 
 On trained networks and off policy, most intervals of `hardgrad measure` hold the truth nearly as often as stated.
-Exceptions are in the table: sets without replacement in trained networks, whose variance needs two rare draws at once.
+Exceptions are in the table. `unordered_set` needs two rare draws at once: at probabilities of .001 each, 4,096
+replicates show such a pair twice, and the variance is too low by two fifths without a mark.
 
 [`coverage.py`](coverage.py) trains the twelve small networks of
 [`coverage.toml`](../../experiments/configs/coverage.toml), whose choices are then peaked, and measures each estimator

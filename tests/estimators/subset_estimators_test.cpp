@@ -21,6 +21,32 @@ std::vector<double> gradient_of(const Drawn& drawn, const Model<double>& model) 
 
 }  // namespace
 
+TEST_CASE("an example's gradient does not depend on the others of its batch, whose choices may have more options") {
+  Batch batch;
+  batch.id = {4, 7};
+  batch.integers["token"] = Array<int>(Shape{2, 4});
+  batch.integers["label"] = Array<int>(Shape{2, 4});
+  const int tokens[] = {0, 3, 1, 4, 2, 2, 0, -1}, labels[] = {-1, 2, -1, 0, 1, -1, 1, -1};
+  std::copy(std::begin(tokens), std::end(tokens), batch.integers["token"].begin());
+  std::copy(std::begin(labels), std::end(labels), batch.integers["label"].begin());
+  int compared = 0;
+  for (const char* more : {"picks=1", "picks=3", "picks=3,share=true", "picks=3,law=plackett_luce"})
+    for (const char* spec : {"dense_mixer", "path_only", "simple", "gumbel_top_k", "rloo", "unordered_set"}) {
+      const auto model = make_model<double>(Spec::parse(std::string("transformer[layers=1,width=4,inner=3,") + more + "]"),
+                                            {{"tokens", 5}, {"positions", 4}, {"labels", 3}}, Key(3));
+      if (!why_unsupported(Spec::parse(spec), model->structure()).empty()) continue;
+      CAPTURE(more);
+      CAPTURE(spec);
+      const auto both = gradient_of(Drawn(spec, *model, batch), *model);
+      const auto first = gradient_of(Drawn(spec, *model, batch.select({0})), *model);
+      const auto second = gradient_of(Drawn(spec, *model, batch.select({1})), *model);
+      for (std::size_t i = 0; i < both.size(); ++i)
+        CHECK(both[i] == doctest::Approx((first[i] + second[i]) / 2).epsilon(1e-9).scale(1e-3));
+      ++compared;
+    }
+  CHECK(compared >= 14);
+}
+
 TEST_CASE("gumbel_top_k: at fixed noise the estimate is the derivative of the relaxed loss") {
   for (const char* spec : {"gumbel_top_k[samples=3]", "gumbel_top_k[temperature=0.2]", "gumbel_top_k[temperature=2]"}) {
     const auto model = model_of(five);

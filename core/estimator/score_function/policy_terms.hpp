@@ -31,8 +31,8 @@ using PerQuestion = std::vector<std::vector<double>>;
 
 struct SampleGroup {
   int samples, columns;
-  const std::vector<double>& n;            // [B K] choices of each sample
-  const std::vector<double>&log_p, log_q;  // [B K] of whole samples, under the policy and under the one that drew them
+  const std::vector<double>& n;             // [B K] choices of each sample
+  const std::vector<double>&log_p, &log_q;  // [B K] of whole samples, under the policy and under the one that drew them
   double epsilon;
 };
 

@@ -266,3 +266,22 @@ def test_no_draw_of_float32_lands_elsewhere():
             assert np.array_equal(ours, theirs)
             compared += theirs.size
     assert compared == 100_000 + 50_000 + 10_000 + 20_000
+
+
+@pytest.mark.parametrize("spec", ["soft", "straight_through", "reinmax", "gumbel_softmax", "reinforce"])
+def test_likely_options_have_the_slopes_of_double_precision(spec):
+    """Of two and three options whose probability rounds to 1 in single precision."""
+    compared = 0
+    for S in (2, 3):
+        logits = np.zeros((7, 1, S))
+        logits[:, 0, 0], logits[:, 0, 1] = [-25.0, -18.0, -3.0, 0.5, 3.0, 17.0, 25.0], 0.3
+        slopes = []
+        for dtype in (np.float32, np.float64):
+            with jax.enable_x64(dtype == np.float64):
+                f = lambda z, example: jnp.sin(z.reshape(7, S) @ np.arange(1, S + 1).astype(dtype) + 0.2)  # noqa: E731, B023
+                value = lambda x: hardgrad.jax.expectation(x, f, spec, seed=4).sum()  # noqa: E731, B023
+                slopes.append(np.asarray(jax.grad(value)(jnp.asarray(logits, dtype)), np.float64))
+        assert (np.abs(slopes[1]) > 1e-38).any((1, 2)).all()
+        np.testing.assert_allclose(*slopes, rtol=3e-4, atol=1e-37)
+        compared += logits.size
+    assert compared == 7 * (2 + 3)

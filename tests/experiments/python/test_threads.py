@@ -322,7 +322,7 @@ def test_two_threads_get_what_one_gets(module, its_calls, fewest):
 
 
 def in_a_child(call):
-    """What the call returns in a forked process; its status if that ends otherwise."""
+    """The results of the call in a forked process; its status if that ends otherwise."""
     end, start = os.pipe()
     if (child := os.fork()) == 0:
         try:

@@ -149,13 +149,15 @@ def factors(formula: Formula, losses: Any) -> Any:
 
 
 def of_scores(xp: Operations, logits: Any, z: Any, c: Any, bits: bool) -> Any:
-    """[E, D, S] sum_k c_k (z_k - p). c: [E, K]; [E] where K is 1."""
-    p = xp.sigmoid(logits) if bits else xp.softmax(logits)
+    """[E, D, S] sum_k c_k (z_k - p). c: [E, K]; [E] where K is 1. The 1 - p of a drawn option is
+    the sum of the others' p, without cancellation."""
     several = z.ndim > logits.ndim
-    above = z - (p[:, None] if several else p)
-    if bits:  # z - p of a 1 without cancellation
-        q = xp.sigmoid(-logits)
-        above = xp.where(z > 0, q[:, None] if several else q, above)
+    p = _of_rows(xp.sigmoid(logits) if bits else xp.softmax(logits), z)
+    if bits:
+        above = xp.where(z > 0, _of_rows(xp.sigmoid(-logits), z), z - p)
+    else:
+        of_others = p * (1 - z)
+        above = z * of_others.sum(-1)[..., None] - of_others
     weighted = above * c.reshape(c.shape + (1,) * (above.ndim - c.ndim))
     return weighted.sum(1) if several else weighted
 

@@ -76,7 +76,7 @@ class Replicates:
     def unseen_probability(self) -> float:
         """Anything that is likelier is in one of these replicates with probability LEVEL. Weighted
         ones show it half as often at least."""
-        return (1 + self._weighted) * (1 - (1 - LEVEL) ** (1 / self.count))
+        return float((1 + self._weighted) * (1 - (1 - LEVEL) ** (1 / self.count)))
 
     def unseen_variance(self) -> float:
         """What adds most to the variance if no gradient showed it, and if it is no further from the

@@ -35,10 +35,11 @@ def is_known(x: Array) -> bool:
 
 def checked_losses(losses: Any, shape: tuple[int, ...], rows: int) -> Array:
     """The losses [rows] of f. shape: rows and columns of its argument."""
-    check_shared(losses.shape, shape)
-    if losses.shape != (rows,):
+    found = getattr(losses, "shape", ())
+    check_shared(found, shape)
+    if found != (rows,):
         raise UsageError(
-            f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row"
+            f"f returned losses of shape {list(found)}, expected {[rows]}: one for each row"
         )
     checked: Array = losses
     return checked

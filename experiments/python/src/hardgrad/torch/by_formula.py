@@ -15,7 +15,17 @@ from torch import Tensor
 
 from .. import _core
 from .._core import NotFinite, UsageError
-from ..formulas import Formula, factors, jacobians, of_pairs, of_scores, through, weights
+from ..formulas import (
+    Formula,
+    covers,
+    factors,
+    formula_of_spec,
+    jacobians,
+    of_pairs,
+    of_scores,
+    through,
+    weights,
+)
 from ..losses import TAKES, LogitLayout, Takes, check_shared, given_ids, given_seed
 from . import draws
 from .noise import Form, drawn
@@ -50,15 +60,6 @@ def _spec(estimator: draws.Given) -> Optional[str]:
     return estimator.spec if isinstance(estimator, draws.Module) else None
 
 
-@functools.lru_cache(maxsize=1024)
-def formula_of_spec(spec: str) -> Optional[Formula]:
-    try:
-        found = _core.formula(spec)
-    except UsageError:
-        return None
-    return None if found is None else Formula(**found)
-
-
 def applicable(
     estimator: draws.Given, logits: Tensor, takes: Takes, bits: bool
 ) -> Optional[Formula]:
@@ -84,18 +85,16 @@ def formula_for(
     formula = formula_of_spec(spec)
     if dtype not in USERS_DTYPES or layout != torch.strided or takes not in TAKES:
         return None
-    return formula if formula is not None and covers(formula, shape, device, takes, bits) else None
+    return (
+        formula if formula is not None and covers_on(device, formula, shape, takes, bits) else None
+    )
 
 
-def covers(formula: Formula, shape: tuple[int, ...], device: str, takes: Takes, bits: bool) -> bool:
-    if formula.relaxes and takes == "options":
-        return False
-    axes, options = len(shape) + bits, 2 if bits else shape[-1] if len(shape) else 0
-    if not 1 <= axes <= 3 or 0 in shape or options < 2 or (formula.pairs and options != 2):
-        return False
-    examples = shape[0] if axes == 3 else 1
-    # No double precision, or no numbers
-    return device not in ("mps", "meta") and examples * formula.samples <= formula.cap
+def covers_on(
+    device: str, formula: Formula, shape: tuple[int, ...], takes: Takes, bits: bool
+) -> bool:
+    without = ("mps", "meta")  # double precision, or numbers
+    return device not in without and covers(formula, shape, takes == "options", bits)
 
 
 def expectation(

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from .._core import NotFinite, UsageError
-from ..formulas import Formula
+from ..formulas import Formula, formula_of_spec
 from ..losses import Takes, given_ids, given_seed
 from . import draws
-from .by_formula import Run, formula_of_spec
+from .by_formula import Run
 from .tensors import captured, drawn_seed, transforming
 
 EMPTY = 0

@@ -11,10 +11,10 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor
 
-from ..formulas import Formula, Law, factors, jacobians, of_pairs, of_scores
+from ..formulas import Formula, Law, factors, formula_of_spec, jacobians, of_pairs, of_scores
 from ..losses import Columns, Takes, check_shared, given_seed
 from . import graph_operators
-from .by_formula import Run, covers, formula_of_spec, no_slope
+from .by_formula import Run, covers_on, no_slope
 from .graph_operators import estimate
 from .operations import XP
 from .tensors import USERS_DTYPES, check_losses, compiling, of_core, random_seed, transforming
@@ -74,7 +74,7 @@ def expectation(
     if logits.dtype not in USERS_DTYPES:
         return None
     formula = _formula(spec)
-    if formula is None or not covers(formula, logits.shape, logits.device.type, takes, bits):
+    if formula is None or not covers_on(logits.device.type, formula, logits.shape, takes, bits):
         return None
     wide = logits.to(of_core(logits.dtype))
     of_ids = ids if ids is None or isinstance(ids, Tensor) else torch.as_tensor(ids, device="cpu")
