@@ -244,6 +244,7 @@ def test_noise_of_the_users_own_has_a_bound():
         "mine"
     ]
     assert np.isnan(still.unseen_variance) and not any("adds at most" in note for note in still.notes)
+    assert still.notes[-1] == "its 20 estimates are equal: a draw with a probability of at most 0.14 may be missing"
     # Draws of the law that is known are sought, and need no note.
     network = Peaked()
     known = compare(network.at_once, network.parameters(), ["reinforce"], replicates=100)["reinforce"]

@@ -420,6 +420,11 @@ def _figures(
             f"probability of at most {run.unseen_probability:.2g}, and adds at most "
             f"{more['unseen_variance']:.2g} to the variance if it is no larger than they are"
         )
+    if not (drawn.sought or entry.spec) and of.numbers["variance"] == 0:
+        notes.append(
+            f"its {run.count} estimates are equal: a draw with a probability of at most "
+            f"{run.unseen_probability:.2g} may be missing"
+        )
     return Measured(
         entry.name,
         "ok",

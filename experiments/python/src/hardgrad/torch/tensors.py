@@ -170,7 +170,8 @@ def check(tensor: Tensor, what: str, transformed: bool = False) -> None:
     if not transformed and not compiling() and _transformed(tensor):
         raise UsageError(
             f"{what} are transformed by torch.func, which sees the gradient of `expectation` with "
-            "estimators that have a formula only (as rloo, disarm, straight_through; PyTorch 2.5): "
+            "estimators that have a formula only (as rloo, disarm, straight_through; PyTorch 2.5), "
+            "for batches that are not empty and choices of several options: "
             "draw outside of grad, vmap and the like, "
             "and differentiate by backward or torch.autograd.grad"
         )
