@@ -181,7 +181,9 @@ py::tuple noise_of_logits(const Numbers<T>& logits, int rank, const std::optiona
         const std::size_t begin = static_cast<std::size_t>(number) * at_once;
         draw(begin, std::span<const std::uint32_t>(id).subspan(begin, std::min(at_once, id.size() - begin)));
       };
-      tbb::task_arena(threads).execute([&] { parallel_for(static_cast<int>((id.size() + at_once - 1) / at_once), part); });
+      tbb::task_arena(useful_jobs(threads)).execute([&] {
+        parallel_for(static_cast<int>((id.size() + at_once - 1) / at_once), part);
+      });
     }
   }
   return py::make_tuple(chosen, numbers);
