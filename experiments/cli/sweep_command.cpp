@@ -106,6 +106,8 @@ while [ -n "$signalled" ]; do  # a signal ends a wait, not the run
   signalled=
   wait "$run"; status=$?
 done
+# bash 5.2 may lose the status, then -1, of a run that ends while its signal is handled.
+[ "$status" -ge 0 ] || status=130
 # 4: the next cells ([tune]) depend on cells of tasks that have not started.
 if [ "$status" -eq 4 ] || {{ [ -n "$out_of_time" ] && [ "$status" -eq 130 ]; }}; then
   scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && exit 0
