@@ -108,7 +108,8 @@ def declared(reference: Path) -> list[Declared]:
 
 
 def chosen(studies: Sequence[Declared], only: Sequence[str]) -> list[Declared]:
-    """The studies of these names, or all, in their order. InputError if there is none of a name."""
+    """The studies with these names, in the order of the list; without names: all. InputError for an
+    unknown name."""
     names = [one.name for one in studies]
     if missing := [name for name in only if name not in names]:
         raise InputError(

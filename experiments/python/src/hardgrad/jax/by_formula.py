@@ -144,8 +144,8 @@ _compiled = partial(jax.jit, static_argnums=(0, 1))
 
 @jax.custom_vjp
 def _last(slopes: Any, given: Any) -> Any:
-    """The slopes, as a function of all that is given, which cannot be differentiated: as constants
-    they would give wrong second derivatives."""
+    """The slopes, which depend on `given`. Their derivative raises; that of constants would be 0,
+    which is wrong."""
     return slopes
 
 
