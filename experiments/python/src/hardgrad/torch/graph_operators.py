@@ -122,8 +122,8 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs)
 
 
-class _Cotangent(torch.autograd.Function):
-    """The first of the tensors, as a function of all that cannot be differentiated."""
+class _First(torch.autograd.Function):
+    """The first of the tensors; it depends on all of them."""
 
     generate_vmap_rule = True
 
@@ -132,12 +132,13 @@ class _Cotangent(torch.autograd.Function):
         return given[0].clone()
 
     setup_context = staticmethod(_keep)
+
+
+class _Cotangent(_First):
     backward = staticmethod(_no_second_derivative)
 
 
-class _Estimate(_Cotangent):
-    """The first of the tensors; its derivative is the estimate's."""
-
+class _Estimate(_First):
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
         return _of_estimate(_Cotangent.apply, cotangents[0], *ctx.saved_tensors)
