@@ -75,6 +75,14 @@ class Result:
         """A result of these runs alone, in the order of the file."""
         return Result(self.data.isel(run=np.sort(runs)), self.part)
 
+    def part_of(self, runs: np.ndarray, part: str | None = None) -> Result:
+        """A result of these runs with the labels that they have here, also where the settings of
+        the part are equal; called `part` in the titles of figures."""
+        found = Result(self.of_runs(runs).data, self.part if part is None else part)
+        found.other_axes = self.other_axes
+        found.estimators = [self.estimators[run] for run in np.sort(runs)]
+        return found
+
     def last(self, name: str) -> np.ndarray:
         """[run] The last value of each run of a quantity evaluated or logged over training, NaN
         without any."""
@@ -287,8 +295,8 @@ class Result:
         }
 
     def network(self, panel: Network) -> Result:
-        """The runs of one network."""
-        return self.of_runs(runs_of(self.panels[panel]))
+        """The runs of one network, with the labels of the whole file."""
+        return self.part_of(runs_of(self.panels[panel]))
 
     def page(self, number: int, most: int) -> tuple[Result, int]:
         """The runs of the networks on page `number` of `most` networks, and the number of pages.

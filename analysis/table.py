@@ -317,16 +317,12 @@ def foremost(result: Result, most: int, at: str | int = "first") -> list[str]:
 def with_labels(result: Result, labels: Collection[str], part: str) -> Result:
     """The runs of these settings on all networks, called `part` in the titles of figures."""
     runs = np.concatenate([group.runs for group in result.groups if group.label in labels])
-    found = Result(result.of_runs(runs).data, part)
-    # the same labels, also where the settings of this part are equal
-    found.other_axes = result.other_axes
-    found.estimators = [result.estimators[run] for run in np.sort(runs)]
-    return found
+    return result.part_of(runs, part)
 
 
 def only(result: Result, keys: set[tuple[str, str, str]]) -> Result:
     """The runs of these rows of the table."""
-    return result.of_runs(
+    return result.part_of(
         np.concatenate(
             [group.runs for group in result.groups if (*group.panel, group.label) in keys]
         )

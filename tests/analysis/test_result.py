@@ -58,3 +58,21 @@ def test_the_file_names_the_exact_twin():
     assert table(data).set_index("estimator").loc["rloo", "variance"] == 2
     data["variance"].attrs["exact_twin"] = "true_variance"
     assert table(data).set_index("estimator").loc["rloo", "variance"] == 3
+
+
+def test_the_runs_of_one_network_keep_the_labels_of_the_file(data):
+    """`rloo` names its samples where another network's `vimco` does."""
+    runs, tasks = data.sizes["run"], np.array(data["task"].values, object)
+    names = np.where(np.array(data["estimator"].values) == "a", "rloo", "straight_through").astype(object)
+    last = np.arange(runs) >= runs - 6
+    tasks[last], names[last] = "other", "vimco[samples=8]"
+    settings = [json.dumps({"samples": 8 if alone else 4}) for alone in last]
+    whole = Result(
+        data.assign(estimator_settings=("run", np.array(settings, object))).assign_coords(
+            task=("run", tasks), estimator=("run", names)
+        )
+    )
+    for network, members in whole.panels.items():
+        part = whole.network(network)
+        assert [group.label for group in part.groups] == [group.label for group in members]
+        assert all("samples=" in group.label for group in part.groups)
