@@ -58,13 +58,45 @@ double normalise(std::span<const double> log_p, std::vector<double>& p) {
   return most + std::log(total);
 }
 
+bool begins_with(const Racer& outcome, const std::vector<int>& answer) {
+  return std::equal(answer.begin(), answer.end(), outcome.answer.begin());
+}
+
+/// The logarithm of a candidate's rate in a race: the sum over the outcomes that begin with it.
+double log_rate(const Candidate& c, const Path& member) {
+  const auto* law = member.law;
+  if (!law) return c.log_p;
+  const std::size_t place = member.answer.size();
+  double others = std::exp(c.log_p), kept = 0;
+  bool found = false, whole = false;
+  for (const auto& outcome : law->dominant) {
+    if (!begins_with(outcome, member.answer) || outcome.answer[place] != c.answer) continue;
+    found = true;
+    whole = place + 1 == outcome.answer.size();
+    others -= std::exp(outcome.log_p);
+    if (&outcome != &law->dominant.back()) kept += std::exp(outcome.log_p);
+  }
+  if (!found) return c.log_p + std::log(law->factor);
+  constexpr double rounding = 1e-12;
+  return std::log(kept + (whole || others <= rounding ? 0 : law->factor * others));
+}
+
+/// Drops the candidates that are left out; all remain if there is no other.
+void leave_out(Beam& beam, std::vector<Candidate>& candidates) {
+  const auto stays = [&](const Candidate& c) { return log_rate(c, beam.paths[c.member]) > impossible; };
+  const auto left = std::stable_partition(candidates.begin(), candidates.end(), stays);
+  if (left == candidates.begin()) return;
+  for (auto c = left; c != candidates.end(); ++c) beam.rest += std::exp(c->log_p);
+  candidates.erase(left, candidates.end());
+}
+
 /// Draws perturbed log p by their order: of the options left of each path the next one is drawn, then the time at which its
 /// clock rings first. - log of that time is log p plus Gumbel noise. Beyond the first `ordered` of a path each clock rings
 /// alone.
 void race(const Beam& beam, std::vector<Candidate>& candidates, std::size_t ordered, Randomness& random, Draw where) {
   std::vector<std::vector<Candidate*>> of_member(beam.paths.size());
   for (auto& c : candidates) of_member[c.member].push_back(&c);
-  std::vector<double> log_p, p;
+  std::vector<double> rates, p;
   for (std::size_t m = 0; m < of_member.size(); ++m) {
     auto& left = of_member[m];
     where.replica = static_cast<std::uint32_t>(m);
@@ -74,16 +106,16 @@ void race(const Beam& beam, std::vector<Candidate>& candidates, std::size_t orde
     };
     double log_time = impossible;
     for (std::size_t rank = 0; rank < ordered && !left.empty(); ++rank) {
-      log_p.clear();
-      for (const auto* c : left) log_p.push_back(c->log_p);
-      const double log_rate = normalise(log_p, p);
+      rates.clear();
+      for (const auto* c : left) rates.push_back(log_rate(*c, beam.paths[m]));
+      const double log_sum = normalise(rates, p);
       where.index = option_index ^ static_cast<std::uint32_t>(rank);
       const auto next = left.begin() + (left.size() == 1 ? 0 : random.categorical(p, where));
-      log_time = kernels::log_sum(log_time, log_wait(**next) - log_rate);
+      log_time = kernels::log_sum(log_time, log_wait(**next) - log_sum);
       (*next)->perturbed = -log_time;
       left.erase(next);
     }
-    for (auto* c : left) c->perturbed = -kernels::log_sum(log_time, log_wait(*c) - c->log_p);
+    for (auto* c : left) c->perturbed = -kernels::log_sum(log_time, log_wait(*c) - log_rate(*c, beam.paths[m]));
   }
 }
 
@@ -118,6 +150,8 @@ void BeamHandler<T>::grow(const Question<T>& question, int example, int column, 
   for (const auto& c : keep(example, where, beam, std::move(candidates))) {
     auto path = beam.paths[c.member];
     path.answer.push_back(c.answer);
+    const auto is_on = [&](const Racer& outcome) { return begins_with(outcome, path.answer); };
+    if (path.law && std::none_of(path.law->dominant.begin(), path.law->dominant.end(), is_on)) path.law = nullptr;
     path.log_p = c.log_p;
     path.perturbed = c.perturbed;
     paths.push_back(std::move(path));
@@ -215,6 +249,9 @@ std::vector<Candidate> TopAndOneHandler<T>::keep(int, Draw where, Beam& beam, st
 template <class T>
 void StochasticHandler<T>::begin(Draw where, Path& empty) {
   if (!random_.enumerates()) empty.perturbed = gumbel(random_, where);
+  if (random_.options_first())
+    empty.law =
+        random_.without_one({.example = where.example, .step = whole_ ? Draw::whole : where.step, .column = where.column});
 }
 
 template <class T>
@@ -237,6 +274,7 @@ std::vector<Candidate> StochasticHandler<T>::keep(int, Draw where, Beam& beam, s
     return kept;
   }
   if (random_.options_first()) {
+    leave_out(beam, candidates);
     race(beam, candidates, k_, random_, where);
   } else {
     for (auto& c : candidates) {

@@ -10,6 +10,7 @@
 
 #include "core/choice/episode.hpp"
 #include "core/choice/structure.hpp"
+#include "core/random/race.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
@@ -20,6 +21,8 @@ struct Path {
   std::vector<int> row;     ///< for every question, the path's row among the rows after it
   double log_p = 0;
   double perturbed = 0;  ///< log p plus Gumbel noise, in a stochastic beam
+  /// The law of its race (Randomness::without_one), if a dominant outcome begins with this path.
+  const WithoutOne* law = nullptr;
 };
 
 /// The paths of one example.
@@ -108,7 +111,7 @@ template <class T>
 class StochasticHandler final : public BeamHandler<T> {
  public:
   StochasticHandler(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
-      : BeamHandler<T>(id, per_step), k_(k), random_(random) {}
+      : BeamHandler<T>(id, per_step), k_(k), whole_(!per_step), random_(random) {}
 
  protected:
   std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
@@ -116,6 +119,7 @@ class StochasticHandler final : public BeamHandler<T> {
 
  private:
   std::size_t k_;
+  bool whole_;
   Randomness& random_;
 };
 

@@ -15,6 +15,9 @@
 
 namespace hardgrad {
 
+struct Race;
+struct WithoutOne;
+
 /// The place (key) of one draw.
 struct Draw {
   std::uint32_t example = 0;  ///< id of the example in its data set, not its position in the batch
@@ -70,6 +73,10 @@ class Randomness {
   /// Says that the categorical draw to come at `where` matters under another law, too: that of the policy that is trained where the
   /// behaviour policy draws.
   virtual void aim(std::span<const double> /*law*/, Draw /*where*/) {}
+  /// The law of the race of `where`; null: its own. Only where options come first.
+  virtual const WithoutOne* without_one(Draw /*where*/) { return nullptr; }
+  /// Tells how a race ended. Only where options come first.
+  virtual void ended(const Race& /*race*/, Draw /*where*/) {}
 };
 
 /// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as

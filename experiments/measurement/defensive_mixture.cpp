@@ -10,11 +10,14 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// The place in [0, count) of replicate `index`: multiples of the golden ratio, so that few replicates reach all places evenly.
-int spread(Key noise, std::uint64_t index, int count) {
+/// A number in [0, 1) for replicate `index`: multiples of the golden ratio, so that few replicates reach all places evenly.
+double spread(Key noise, std::uint64_t index) {
   const double start = KeyedRandomness(noise / "flat draw").uniform({});
   const double place = start + static_cast<double>(index) * (std::numbers::phi - 1);
-  return std::min(count - 1, static_cast<int>((place - std::floor(place)) * count));
+  return place - std::floor(place);
+}
+int spread(Key noise, std::uint64_t index, int count) {
+  return std::min(count - 1, static_cast<int>(spread(noise, index) * count));
 }
 
 bool is_peaked(std::span<const double> p) {
@@ -45,11 +48,13 @@ void flatten(std::span<const double> p, std::vector<double>& u) {
 std::array<double, 2> sides(double edge) { return {1 / (1 + std::exp(-edge)), 1 / (1 + std::exp(edge))}; }
 
 // The kinds of flat replicates, which are every second one, in turn.
-enum class Kind { draw, pair, sample, samples };
+enum class Kind { draw, pair, sample, samples, without };
+constexpr int kinds = 5;
 Kind kind_of(std::uint64_t index, const MixturePlan& plan) {
   const auto turn = index / 2 % 4;
   if (plan.samples > 0 && (plan.draws == 0 || turn != 0)) return turn == 2 && plan.samples > 1 ? Kind::samples : Kind::sample;
-  return plan.draws > 1 && turn % 2 == 1 ? Kind::pair : Kind::draw;
+  if (plan.dominant && turn % 2 == 1) return Kind::without;
+  return plan.draws > 1 && turn % 2 == (plan.dominant ? 0 : 1) && turn > 0 ? Kind::pair : Kind::draw;
 }
 
 }  // namespace
@@ -58,6 +63,10 @@ DefensiveMixture::DefensiveMixture(Key noise, std::uint64_t index, const Mixture
     : noise_(noise / index), flat_noise_(noise / index / "flat"), plan_(plan), options_first_(!plan.empty()) {
   if (index % 2 == 0 || !options_first_) return;
   const auto kind = kind_of(index, plan);
+  if (kind == Kind::without) {
+    without_ = &plan_.dominant->at(spread(noise, index / 4));
+    return;
+  }
   const bool whole = kind == Kind::sample || kind == Kind::samples;
   const int each = whole ? plan.samples : plan.draws, place = spread(noise, index / 2, plan.examples * each);
   flat_example_ = place / each;
@@ -136,11 +145,17 @@ std::array<double, 2> DefensiveMixture::sample_ratios() const {
   return {one, two};
 }
 
+const WithoutOne* DefensiveMixture::without_one(Draw where) {
+  return without_ && without_->place == place_of(where) ? &without_->law : nullptr;
+}
+
+void DefensiveMixture::ended(const Race& race, Draw where) { races_[place_of(where)] = race; }
+
 // A run with fewer examples, draws or samples than planned may make none of them flat: their share has the ratio 1.
 double DefensiveMixture::weight() const {
   const double n = plan_.draws;
   if (plan_.empty()) return 1;
-  double ratio[4] = {};
+  double ratio[kinds] = {};
   if (n > 0) {
     double draws = plan_.examples, pairs = plan_.examples;
     for (std::size_t i = 0; i < peaked_.size() && i < static_cast<std::size_t>(plan_.examples); ++i) {
@@ -156,6 +171,12 @@ double DefensiveMixture::weight() const {
     const auto [one, two] = sample_ratios();
     ratio[int(Kind::sample)] = one;
     ratio[int(Kind::samples)] = two;
+  }
+  if (plan_.dominant) {
+    const auto lacking = plan_.dominant->lacking(races_);
+    if (lacking.any && flat_example_ >= 0) return 0;
+    if (lacking.any) ratio[int(Kind::draw)] = ratio[int(Kind::pair)] = 0;
+    ratio[int(Kind::without)] = lacking.ratio;
   }
   double mean = 0;
   for (std::uint64_t turn = 0; turn < 4; ++turn) mean += ratio[int(kind_of(2 * turn + 1, plan_))] / 4;
@@ -186,7 +207,7 @@ void DefensiveMixture::set_aimed_laws(std::span<const double> p, const Draw& whe
       if (p[i] > 0) law[i] = of(i) / sum;
   };
   const auto* known = plan_.paths ? plan_.paths->at(place_in_tree) : nullptr;
-  const auto aimed = aims_.find(place(where));
+  const auto aimed = aims_.find(place_of(where));
   const auto* target = aimed != aims_.end() && aimed->second.size() == p.size() ? &aimed->second : nullptr;
   for (std::size_t law = 0; law < PathLaws::laws; ++law) {
     if (known && known->front().size() == p.size())

@@ -10,8 +10,9 @@
 // Veach & Guibas 1995, the balance heuristic), which is at most 2. p_n is the law of draw n given the earlier draws, and u_n its
 // flat law. The mean over n is over the draws with a rare option. Where there is none, every weight is 1.
 //
-// Half of the flat replicates have two flat draws of one example: estimators without replacement may depend on two rare options
-// at once. Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there three quarters of the flat
+// Half of the flat replicates have two flat draws of one example. Of samples without replacement half of the flat replicates leave
+// out an outcome that nearly every sample has, because samples without it may carry as much of the variance as all others
+// (dominant_outcomes.hpp). These samples are drawn from the law, or so; all others from the law, or with flat draws. Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there three quarters of the flat
 // replicates draw all choices of one sample, or of two of an example, from laws of whole samples (path_laws.hpp), each in turn. The
 // mean above is then over these kinds, too.
 #pragma once
@@ -23,7 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/random/race.hpp"
 #include "core/random/randomness.hpp"
+#include "experiments/measurement/dominant_outcomes.hpp"
 #include "experiments/measurement/path_laws.hpp"
 
 namespace hardgrad::measurement {
@@ -34,6 +37,8 @@ struct MixturePlan {
   int draws = 0;                               ///< peaked draws of an example, at most
   int samples = 0;                             ///< such samples of an example, at most
   std::shared_ptr<const PathLaws> paths = {};  ///< of samples of a behaviour policy, if known
+  /// Of samples without replacement; null: none.
+  std::shared_ptr<const DominantOutcomes> dominant = {};
 
   /// True if nothing is to be made flat.
   bool empty() const { return draws == 0 && samples == 0; }
@@ -64,16 +69,18 @@ class DefensiveMixture final : public Randomness {
   /// A wider normal distribution.
   double standard(Standard noise, Draw where) override;
   bool options_first() const override { return options_first_; }
-  void aim(std::span<const double> law, Draw where) override { aims_[place(where)].assign(law.begin(), law.end()); }
+  void aim(std::span<const double> law, Draw where) override { aims_[place_of(where)].assign(law.begin(), law.end()); }
+  const WithoutOne* without_one(Draw where) override;
+  void ended(const Race& race, Draw where) override;
 
   /// A plan for the draws and samples of the run so far.
   MixturePlan seen() const;
+  /// The races of the run so far.
+  const std::map<DrawPlace, Race>& races() const { return races_; }
   /// p(z) / q(z) of the run so far.
   double weight() const;
 
  private:
-  using Place = std::array<std::uint32_t, 4>;
-  static Place place(const Draw& where) { return {where.example, where.replica, where.step, where.column}; }
   struct Sample {
     std::uint32_t replica;
     Key place;                                                ///< in the tree of paths
@@ -117,7 +124,9 @@ class DefensiveMixture final : public Randomness {
   std::vector<double> flat_law_;
   std::array<std::vector<double>, PathLaws::laws> sample_laws_;
   std::vector<Sampled> sampled_;  // in the order of the first draws, if the plan has samples
-  std::map<Place, std::vector<double>> aims_;
+  std::map<DrawPlace, std::vector<double>> aims_;
+  const DominantOutcomes::One* without_ = nullptr;
+  std::map<DrawPlace, Race> races_;
 };
 
 }  // namespace hardgrad::measurement

@@ -48,6 +48,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
   const bool off_policy = model.structure_with_policies().behaviour;
   MixturePlan most;
   const auto paths = off_policy ? PathLaws::of(model, batch) : nullptr;
+  const auto dominant = std::make_shared<DominantOutcomes>();
   Tape<T> tape;
   for (std::uint64_t i = 0; i < runs; ++i) {
     if (i == runs / 4 && most.empty()) break;
@@ -59,7 +60,10 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
     const auto seen = random.seen();
     most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples),
             paths};
+    dominant->add(random.races());
   }
+  dominant->select();
+  if (most.draws > 0 && most.samples == 0 && !dominant->empty()) most.dominant = dominant;
   return most;
 }
 

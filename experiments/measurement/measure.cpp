@@ -146,7 +146,7 @@ std::optional<Measurement> measured_cheaply(const Measurement& begun, const Esti
 
 /// Calls draw(sums), then take(statistics), until the replicates support them or the limit is met. After a count
 /// that does not support them, two counts in succession must. Otherwise runs that happen to lack the rare terms would end
-/// first. With a known exact variance one count suffices. Before the number is doubled, `instead(number)` may end it.
+/// first. With a known exact variance one count suffices, and of weighted replicates, which seek the rare terms, the last. Before the number is doubled, `instead(number)` may end it.
 template <class Draw, class Take, class Instead>
 std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums sums, const MeasureSettings& settings, Draw draw,
                                                  Take take, Instead instead) {
@@ -164,7 +164,7 @@ std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums s
     m.reliability_warning = reliability_warning(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
     const bool supported = m.reliability_warning.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
     const bool confirmed = supported_before || known;
-    if (supported && !confirmed && last)
+    if (supported && !confirmed && last && !replicates.weighted())
       m.reliability_warning = "half as many did not support them, and twice as many would have to";
     if (last || (supported && confirmed) || instead(2.0 * replicates.count())) {
       if (m.reliability_warning.empty()) m.reliability_warning = missed(m, replicates);

@@ -94,7 +94,7 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
 
 /// Flat laws spread the squared deviations over decades, so that their tail index is low although they are bounded: it counts only
 /// where few replicates carry the variance.
-constexpr double enough_weighted = 20;
+constexpr double enough_weighted = 10;
 
 std::string reliability_warning(const Measurement& m, const ReplicateStatistics& replicates, bool claims) {
   const bool unseen = m.unvisited_mass > 0;

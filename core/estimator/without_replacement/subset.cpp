@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
@@ -82,11 +83,40 @@ Subset<T> Subset<T>::without_replacement(const Problem<T>& problem, std::size_t 
   if (!random.enumerates() || per_step) {
     Subset subset(problem, std::make_unique<StochasticHandler<T>>(k, id, scopes_of(problem, per_step), random), per_step);
     if (random.enumerates() && with_threshold) subset.draw_thresholds(id, random);
+    if (random.options_first()) subset.end_races(id, random);
     return subset;
   }
   Subset subset(problem, std::make_unique<GivenHandler<T>>(draw_paths(problem, k), id), per_step);
   if (with_threshold) subset.draw_thresholds(id, random);
   return subset;
+}
+
+template <class T>
+Draw Subset<T>::place(const Scope& scope, std::uint32_t id) const {
+  return {.example = id,
+          .step = whole_ ? Draw::whole : static_cast<std::uint32_t>(scope.step),
+          .column = static_cast<std::uint32_t>(std::max(0, scope.column))};
+}
+
+template <class T>
+void Subset<T>::end_races(const std::vector<std::uint32_t>& id, Randomness& random) {
+  for (auto& scope : scopes_)
+    for (std::size_t b = 0; b < id.size(); ++b) {
+      auto& beam = scope.beams[b];
+      auto where = place(scope, id[b]);
+      Race race{.outcomes = {}, .time = {}, .rest = beam.rest};
+      for (const auto& path : beam.paths) {
+        race.outcomes.push_back({path.answer, path.log_p});
+        race.time.push_back(std::exp(-path.perturbed));
+      }
+      if (random.without_one(where) && beam.rest > 0) {
+        where.index = 1;
+        const double last = *std::max_element(race.time.begin(), race.time.end());
+        beam.threshold = -std::log(last - std::log(random.uniform(where)) / beam.rest);
+        where.index = 0;
+      }
+      random.ended(race, where);
+    }
 }
 
 template <class T>
@@ -96,10 +126,8 @@ void Subset<T>::draw_thresholds(const std::vector<std::uint32_t>& id, Randomness
       auto& beam = scope.beams[b];
       if (beam.rest == 0) continue;  // no outcome is outside the set
       const auto nodes = threshold_nodes(probabilities(beam), beam.rest);
-      const Draw where{.example = id[b],
-                       .step = whole_ ? Draw::whole : static_cast<std::uint32_t>(scope.step),
-                       .index = 1,
-                       .column = static_cast<std::uint32_t>(std::max(0, scope.column))};
+      auto where = place(scope, id[b]);
+      where.index = 1;
       beam.threshold = nodes.kappa[random.categorical(nodes.weight, where)];
     }
 }

@@ -51,9 +51,14 @@ class Subset {
 
  private:
   Subset(const Problem<T>& problem, std::unique_ptr<BeamHandler<T>> handler, bool per_step);
+  using Scope = typename BeamHandler<T>::Scope;
+  /// The place of the draws for a whole beam.
+  Draw place(const Scope& scope, std::uint32_t id) const;
   void draw_thresholds(const std::vector<std::uint32_t>& id, Randomness& random);
+  /// Tells the source of noise how the races ended. Thresholds have their own law where it left an outcome out.
+  void end_races(const std::vector<std::uint32_t>& id, Randomness& random);
   bool whole_;
-  std::vector<typename BeamHandler<T>::Scope> scopes_;
+  std::vector<Scope> scopes_;
   std::unique_ptr<BeamHandler<T>> handler_;
   std::unique_ptr<Episode<T>> episode_;
   std::vector<Group> groups_;

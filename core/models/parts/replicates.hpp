@@ -57,6 +57,14 @@ class ReplicatedRandomness final : public Randomness {
     auto& of = source(where);
     of.aim(law, where);
   }
+  const WithoutOne* without_one(Draw where) override {
+    auto& of = source(where);
+    return of.without_one(where);
+  }
+  void ended(const Race& race, Draw where) override {
+    auto& of = source(where);
+    of.ended(race, where);
+  }
 
  private:
   Randomness& source(Draw& where);
