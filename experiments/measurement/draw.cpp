@@ -43,11 +43,11 @@ Cost mixed(const Cost& one, const Cost& other, double share) {
 }
 
 template <class T>
-MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise) {
+MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+                         std::shared_ptr<const PathLaws> paths) {
   constexpr std::uint64_t runs = 16;
   const bool off_policy = model.structure_with_policies().behaviour;
-  MixturePlan most;
-  const auto paths = off_policy ? PathLaws::of(model, batch) : nullptr;
+  MixturePlan most{.paths = std::move(paths)};
   const auto dominant = std::make_shared<DominantOutcomes>();
   Tape<T> tape;
   for (std::uint64_t i = 0; i < runs; ++i) {
@@ -59,7 +59,7 @@ MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, c
     estimator.draw({tape, model, batch, random});
     const auto seen = random.seen();
     most = {std::max(most.examples, seen.examples), std::max(most.draws, seen.draws), std::max(most.samples, seen.samples),
-            paths};
+            most.paths};
     dominant->add(random.races());
   }
   dominant->select();
@@ -163,7 +163,7 @@ Cost draw_at_logits(ReplicateSums& replicates, const Estimator<T>& estimator, co
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                                                \
-  template MixturePlan mixture_plan(const Estimator<T>&, const Model<T>&, const Batch&, Key);                                  \
+  template MixturePlan mixture_plan(const Estimator<T>&, const Model<T>&, const Batch&, Key, std::shared_ptr<const PathLaws>); \
   template Cost draw(ReplicateSums&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&, const Stop&, \
                      Visited*);                                                                                                \
   template Cost draw_at_logits(ReplicateSums&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const MixturePlan&,    \

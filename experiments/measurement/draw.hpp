@@ -27,9 +27,11 @@ struct Cost {
 /// `share` x one + (1 - share) x other.
 Cost mixed(const Cost& one, const Cost& other, double share);
 
-/// The draws with a rare option in a run and, off policy, its samples: the most of a few runs.
+/// The draws with a rare option in a run and, off policy, its samples: the most of a few runs; and the dominant outcomes of samples
+/// without replacement. paths: of the behaviour policy, if known.
 template <class T>
-MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise);
+MixturePlan mixture_plan(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+                         std::shared_ptr<const PathLaws> paths = {});
 
 /// Adds gradients of all parameters to the blocks that are not complete. Replicate m draws from the mixture of `peaked` draws with
 /// index m (DefensiveMixture). The evaluated choices are added to `visited`, if given.

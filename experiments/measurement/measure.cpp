@@ -36,7 +36,8 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure_with_policies(), noise / "init");
   ReplicateSums run(std::vector<double>(model.parameters().size()), 0, replicates);
   const auto key = noise / "long run";
-  draw<T>(run, *estimator, model, batch, key, mixture_plan(*estimator, model, batch, key), stop);
+  draw<T>(run, *estimator, model, batch, key, mixture_plan(*estimator, model, batch, key, PathLaws::of(model, batch, stop)),
+          stop);
   return LongRun{ReplicateStatistics(std::move(run)), fmt::format("{} x {}", replicates, name)};
 }
 
@@ -210,7 +211,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                          const MeasureSettings& settings, Key noise, ReferenceGradients<T>& references) {
   const auto begun = m;
   // With rare options, and off policy, few replicates may not suffice, and their number would be doubled.
-  const auto plan = mixture_plan(estimator, model, batch, noise);
+  const auto plan = mixture_plan(estimator, model, batch, noise, references.path_laws());
   const int at_most = plan.empty() ? settings.replicates : std::max(settings.replicates, settings.most_replicates);
   auto exact = measured_cheaply(begun, estimator, model, batch, settings, references, at_most);
   const auto take_exactly = [&] {
@@ -266,7 +267,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
 
 template <class T>
 void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                       const MeasureSettings& settings, Key noise) {
+                       const MeasureSettings& settings, Key noise, ReferenceGradients<T>& references) {
   std::vector<double> reference;
   bool known = settings.estimand != Estimand::none;
   if (!known) m.estimand = not_wanted;
@@ -282,7 +283,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   }
   m.estimand_norm = known ? length_of(reference) : not_a_number;
   std::vector<std::pair<std::string, std::size_t>> sites;
-  const auto plan = mixture_plan(estimator, model, batch, noise);
+  const auto plan = mixture_plan(estimator, model, batch, noise, references.path_laws());
   const auto draw_more = [&](ReplicateSums& r) {
     auto each = draw_at_logits(r, estimator, model, batch, noise, plan, settings.stop);
     sites = each.sites;
@@ -356,7 +357,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   m.target = estimator.target().name();
   m.known_unbiased = claims_unbiased(spec) ? "yes" : "no";
   if (settings.at_logits)
-    measure_at_logits(m, estimator, model, batch, settings, noise);
+    measure_at_logits(m, estimator, model, batch, settings, noise, references);
   else if (settings.method == Method::exact)
     measure_exactly(m, estimator, model, batch, settings, references, settings.outcome_cap);
   else

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "experiments/measurement/path_laws.hpp"
 #include "experiments/measurement/replicate_statistics.hpp"
 #include "experiments/support/stop.hpp"
 
@@ -45,7 +47,7 @@ std::vector<double> exact_gradient(const Target& target, const Model<T>& model, 
   return exact_reference(target, model, batch, leaf_cap).gradient;
 }
 
-/// Reference gradients of one model and batch, computed at the first request.
+/// Reference gradients of one model and batch, and the laws of its paths, computed at the first request.
 template <class T>
 class ReferenceGradients {
  public:
@@ -62,6 +64,11 @@ class ReferenceGradients {
     if (first) known->second = make();
     return known->second ? &*known->second : nullptr;
   }
+  /// Of the model's behaviour policy; null: see there.
+  const std::shared_ptr<const PathLaws>& path_laws() {
+    if (!path_laws_) path_laws_ = PathLaws::of(model_, batch_, stop_);
+    return *path_laws_;
+  }
 
  private:
   const Model<T>& model_;
@@ -70,6 +77,7 @@ class ReferenceGradients {
   Stop stop_;
   std::map<std::string, std::optional<ReferenceGradient>> known_;
   std::map<std::string, std::optional<LongRun>> long_runs_;
+  std::optional<std::shared_ptr<const PathLaws>> path_laws_;
   std::string why_;
 };
 

@@ -129,7 +129,7 @@ TEST_CASE("off policy, intervals hold the exact variance, and the trained policy
     double mean = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const Key noise = Key(6) / seed;
-      auto plan = mixture_plan(*estimator, *model, rewarded(), noise);
+      auto plan = mixture_plan(*estimator, *model, rewarded(), noise, PathLaws::of(*model, rewarded()));
       CHECK((plan.samples == 2 && plan.paths));
       const auto interval = [&](const MixturePlan& with) {
         ReplicateSums sums(truth.gradient, 2, 512);
