@@ -162,8 +162,9 @@ std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums s
     m.effective_sample_size = replicates.effective_sample_size();
     m.tail_index = replicates.tail().index;
     take(replicates);
-    m.reliability_warning = reliability_warning(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
-    const bool supported = m.reliability_warning.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
+    const bool last = 2.0 * replicates.count() > settings.most_replicates;
+    m.reliability_warning = reliability_warning(m, replicates, claims_unbiased(Spec::parse(m.estimator)), last);
+    const bool supported = m.reliability_warning.empty();
     const bool confirmed = supported_before || known;
     if (supported && !confirmed && last && !replicates.weighted())
       m.reliability_warning = "half as many did not support them, and twice as many would have to";

@@ -86,6 +86,7 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
     m.intervals.erase("relative_bias");
     m.intervals.erase("cosine");
   }
+  if (variance_lost) m.intervals["variance"][0] = 0;
   if (gradient_lost || variance_lost) {
     m.snr = not_a_number;
     m.intervals.erase("snr");
@@ -94,9 +95,10 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
 
 /// Flat laws spread the squared deviations over decades, so that their tail index is low although they are bounded: it counts only
 /// where few replicates carry the variance.
-constexpr double enough_weighted = 10;
+/// More are asked for while there may be more, because the first count with few of them is one of the luckier ones.
+constexpr double enough_weighted = 40, enough_at_last = 10;
 
-std::string reliability_warning(const Measurement& m, const ReplicateStatistics& replicates, bool claims) {
+std::string reliability_warning(const Measurement& m, const ReplicateStatistics& replicates, bool claims, bool last) {
   const bool unseen = m.unvisited_mass > 0;
   const auto left = unseen ? fmt::format(", and choices of probability {:.2g} were never made", m.unvisited_mass) : "";
   const bool exact = std::isfinite(m.exact_variance);
@@ -113,7 +115,7 @@ std::string reliability_warning(const Measurement& m, const ReplicateStatistics&
     return fmt::format("{:.1f} of {} carry the variance{}", m.effective_sample_size, replicates.count(), left);
   if (unclaimed) return bias_shown;
   if (exact) return "";  // within the interval
-  if (replicates.weighted() && m.effective_sample_size >= enough_weighted) return "";
+  if (replicates.weighted() && m.effective_sample_size >= (last ? enough_at_last : enough_weighted)) return "";
   if (const auto tail = replicates.tail(); tail.index * (1 + 2 * tail.error) < 2)
     return fmt::format("the squared deviations have tail index {:.2g}, so that the variance {}{}", tail.index,
                        tail.index < 1 ? "may be infinite" : "has an infinite variance itself", left);

@@ -43,9 +43,10 @@ inline constexpr double mark_level = 0.999;
 /// other knowledge of the estimator is used:
 ///   - the exact variance (Measurement::exact_variance) lies outside its interval of level `mark_level`;
 ///   - fewer than five replicates carry the variance, or the tail of their squared deviations is so heavy that their variance
-///   is infinite (of weighted replicates, only where fewer than 20 carry the variance);
+///   is infinite (of weighted replicates, only where fewer than 40 carry the variance, or 10 of the `last`, after which there are
+///   no more);
 ///   - there is no noise although choices are unvisited, or there is a bias (p < 0.001) although the estimator `claims` none.
-std::string reliability_warning(const Measurement& m, const ReplicateStatistics& replicates, bool claims);
+std::string reliability_warning(const Measurement& m, const ReplicateStatistics& replicates, bool claims, bool last);
 
 /// Lists the intervals of level `mark_level`, besides the variance's, that miss a known exact value (Measurement::exact_cosine
 /// and the like); empty if none does. The recorded intervals of level .95 may miss it: one in twenty does.

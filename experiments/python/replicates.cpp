@@ -98,7 +98,7 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
     measurement::take_bias(m, replicates, level, nullptr);
     measurement::test_bias(m, replicates, single ? measurement::rounding_of<float>() : measurement::rounding_of<double>());
   }
-  m.reliability_warning = measurement::reliability_warning(m, replicates, false);
+  m.reliability_warning = measurement::reliability_warning(m, replicates, false, true);
   measurement::derive(m);
   measurement::drop_ratios_of_rounding(m,
                                        single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());

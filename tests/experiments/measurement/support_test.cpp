@@ -196,7 +196,7 @@ TEST_CASE("a sample that lacks rare values is reported as such") {
     m.effective_sample_size = r.effective_sample_size();
     m.unvisited_mass = unvisited;
     m.exact_variance = exact;
-    return reliability_warning(m, r, true);
+    return reliability_warning(m, r, true, true);
   };
   CHECK(why(still, 0, not_a_number) == "");
   CHECK(why(still, 3e-4, not_a_number) == "they show no noise, and choices of probability 0.0003 were never made");
