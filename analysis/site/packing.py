@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import OutputError
+from ..seal import SEALED, sealed
 
 MOST_BYTES = 60_000  # of a study
 #: Of the measurements, these are kept, with their intervals; the others can be measured again.
@@ -33,19 +34,21 @@ def packed(
 ) -> bytes:
     """A result (of `load`) as a compressed file: labels, settings, costs, scores of every seed and
     evaluation, moments, identity and provenance, and the variables `also`; of scores and moments
-    with `only` these. Numbers that are not whole are rounded to 21 significant bits, six digits;
-    the attribute `packed` tells this. OutputError if the file has more than MOST_BYTES."""
+    with `only` these. Numbers that are not whole are rounded to `significant_bits` (an attribute;
+    six digits), and the file has a seal of its own. OutputError above MOST_BYTES."""
     moments = _MEASURED if only is None else (*_ABOUT, *only)
     names = [str(name) for name in data.variables if _keeps(str(name), data, also, moments)]
     kept = data[names]
     kept.attrs = {
         **{name: value for name, value in data.attrs.items() if name not in _OF_THE_FILE},
-        "packed": f"a selection of the variables, numbers rounded to {_BITS + 1} bits",
+        "packed": "a selection of the variables, numbers rounded to significant_bits",
+        "significant_bits": _BITS + 1,
+        SEALED: 1,
     }
     for name in kept.variables:
         if kept[name].dtype.kind == "f":
             kept[name].values[...] = _rounded(kept[name].values)
-        elif kept[name].dtype.kind in "OU" and kept[name].dims:
+        elif kept[name].dtype.kind in "OU" and kept[name].dims and name not in kept[name].dims:
             kept[name] = kept[name].copy(
                 data=np.char.encode(kept[name].values.astype(str), "utf-8")
             )
@@ -53,7 +56,7 @@ def packed(
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / "packed.h5"
         kept.to_netcdf(plain, engine="h5netcdf")
-        content = gzip.compress(plain.read_bytes(), 9, mtime=0)
+        content = gzip.compress(sealed(plain.read_bytes()), 9, mtime=0)
     if len(content) > MOST_BYTES:
         raise OutputError(
             f"{len(content)} bytes after packing, a study may have {MOST_BYTES}: it has "
@@ -63,7 +66,7 @@ def packed(
 
 
 #: Attributes that describe a file which the program wrote and sealed.
-_OF_THE_FILE = ("hardgrad_seal", "checksum", "verified", "path")
+_OF_THE_FILE = (SEALED, "checksum", "verified", "path")
 
 
 def _keeps(name: str, data: xr.Dataset, also: Collection[str], moments: Collection[str]) -> bool:
@@ -80,8 +83,8 @@ def _keeps(name: str, data: xr.Dataset, also: Collection[str], moments: Collecti
 
 
 def unpacked(data: xr.Dataset) -> xr.Dataset:
-    """A packed result with its texts decoded, which are of fixed length in the file: a sixth of the
-    size."""
+    """A packed result with its texts decoded, which, but for labels of axes, are of fixed length in
+    the file: a sixth of the size."""
     texts = {
         name: (one.dims, np.char.decode(one.values, "utf-8").astype(object), one.attrs)
         for name, one in data.variables.items()
