@@ -17,10 +17,9 @@ from ..seal import SEALED, sealed
 MOST_BYTES = 60_000  # of a study
 #: Of the measurements, these are kept, with their intervals; the others can be measured again.
 _MEASURED = (
-    "variance", "squared_bias", "relative_bias", "work_normalised_variance", "mse", "cosine",
+    "variance", "squared_bias", "relative_bias", "work_normalised_variance", "cosine",
     "mean_cosine", "bias_p_value", "exact_variance", "exact_squared_bias", "exact_cosine", "rows",
-    "attention_values", "seconds", "replicates", "estimand_norm", "estimand_standard_error",
-    "measurement_unsupported", *(_ABOUT := (
+    "attention_values", "estimand_norm", "measurement_unsupported", *(_ABOUT := (
         "measurement_status", "measured_estimator", "own_target", "known_unbiased")),
 )  # fmt: skip
 _TRAINED = ("train_loss", "train_rows", "train_attention_values", "train_cpu_seconds")
@@ -30,12 +29,15 @@ _BITS = 20  # of a mantissa: six digits
 
 
 def packed(
-    data: xr.Dataset, also: Collection[str] = (), only: Collection[str] | None = None
+    data: xr.Dataset,
+    also: Collection[str] = (),
+    only: Collection[str] | None = None,
+    most: int = MOST_BYTES,
 ) -> bytes:
     """A result (of `load`) as a compressed file: labels, settings, costs, scores of every seed and
     evaluation, moments, identity and provenance, and the variables `also`; of scores and moments
     with `only` these. Numbers that are not whole are rounded to `significant_bits` (an attribute;
-    six digits), and the file has a seal of its own. OutputError above MOST_BYTES."""
+    six digits), and the file has a seal of its own. OutputError above `most` bytes."""
     moments = _MEASURED if only is None else (*_ABOUT, *only)
     names = [str(name) for name in data.variables if _keeps(str(name), data, also, moments)]
     kept = data[names]
@@ -57,9 +59,9 @@ def packed(
         plain = Path(folder) / "packed.h5"
         kept.to_netcdf(plain, engine="h5netcdf")
         content = gzip.compress(sealed(plain.read_bytes()), 9, mtime=0)
-    if len(content) > MOST_BYTES:
+    if len(content) > most:
         raise OutputError(
-            f"{len(content)} bytes after packing, a study may have {MOST_BYTES}: it has "
+            f"{len(content)} bytes after packing, a study may have {most}: it has "
             f"{data.sizes['run']} runs; make its grid smaller"
         )
     return content

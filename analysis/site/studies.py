@@ -80,13 +80,21 @@ def _networks_in(path: Path) -> tuple[list[Network], list[object]]:
     settings), read without the rest."""
     try:
         with h5py.File(path) as file:
-            read = lambda names: list(zip(*(file[name].asstr()[:].tolist() for name in names)))  # noqa: E731
-            networks = read(("task", "model"))
-            if not all(name in file for name in NETWORK_SETTINGS):
-                return networks, [None] * len(networks)
-            return networks, list(map(network_key, networks, read(NETWORK_SETTINGS)))
+            names, settings = (
+                list(zip(*(_texts(file[name]) for name in kind))) if kind[0] in file else []
+                for kind in (("task", "model"), NETWORK_SETTINGS)
+            )
+            return names, list(map(network_key, names, settings)) or [None] * len(names)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _texts(array: h5py.Dataset) -> list[str]:
+    """A text of each run; of a packed file, characters [run, place]."""
+    if array.ndim == 1:
+        return list(array.asstr()[:].tolist())
+    joined = np.ascontiguousarray(array[:]).view(f"S{array.shape[1]}")[:, 0]
+    return list(np.char.decode(joined, "utf-8").tolist())
 
 
 def _sweep_name(result: Result, path: Path) -> str:
