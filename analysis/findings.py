@@ -282,9 +282,9 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
     # since their objective is the same.
     sampled = own[own["estimator"].isin(unbiased - noise_free)]
     for several in (sampled, own[~own["estimator"].isin(noise_free)], own, part):
-        rows = [row for _, row in several.iterrows()]
+        each = [row for _, row in several.iterrows()]
         extremes = (
-            (best, worst) for i, best in enumerate(rows) for worst in reversed(rows[i + 1 :])
+            (best, worst) for i, best in enumerate(each) for worst in reversed(each[i + 1 :])
         )
         if found := network.first(extremes):
             best, worst, p = found

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .groups import Group, Network
 from .result import Result
 
@@ -82,11 +84,11 @@ def settings(result: Result, named: Sequence[str] = _NAMED) -> list[dict[str, An
 
     def make() -> list[dict[str, Any]]:
         parts = {name: result.objects(f"{name}_settings") for name in (*named, "target")}
-        specs = {name: result.values(name).astype(str) for name in _NAMED}
-        hashes = result.values("data_hash") if "data_hash" in result else [""] * result.count
+        specs: dict[str, list[str]] = {name: list(map(str, result.values(name))) for name in _NAMED}
+        hashes = result.values("data_hash") if "data_hash" in result else np.full(result.count, "")
         found = []
         for run in range(result.count):
-            one = {
+            one: dict[str, Any] = {
                 name: bare(spec[run]) if name in named else spec[run]
                 for name, spec in specs.items()
             }
@@ -146,8 +148,8 @@ def _paired(
         for name, one in by[0].items()
         if len(one) == 1 and len(by[1].get(name, ())) == 1
     ]
-    for side, groups in enumerate(left):
-        gone = {id(pair[side]) for pair in pairs}
+    for place, groups in enumerate(left):
+        gone = {id(pair[place]) for pair in pairs}
         groups[:] = [group for group in groups if id(group) not in gone]
     return pairs
 

@@ -80,11 +80,11 @@ def _networks_in(path: Path) -> tuple[list[Network], list[object]]:
     settings), read without the rest."""
     try:
         with h5py.File(path) as file:
-            names, settings = (
-                list(zip(*(_texts(file[name]) for name in kind))) if kind[0] in file else []
-                for kind in (("task", "model"), NETWORK_SETTINGS)
-            )
-            return names, list(map(network_key, names, settings)) or [None] * len(names)
+            names = list(zip(_texts(file["task"]), _texts(file["model"])))
+            if NETWORK_SETTINGS[0] not in file:
+                return names, [None] * len(names)
+            settings = list(zip(*(_texts(file[name]) for name in NETWORK_SETTINGS)))
+            return names, list(map(network_key, names, settings))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
