@@ -327,9 +327,10 @@ def _wins(site: Site, name: str) -> list[str]:
 
 def _by_rows(every: pd.DataFrame, row: pd.Series) -> str:
     """The same comparison at equal rows: the verdict and the difference."""
-    found = every[every["budget"] == "rows"]
-    for name in ("task", "model", "estimator", "reference"):
-        found = found[found[name] == row[name]]
+    here = (every["budget"] == "rows").to_numpy()
+    for name in ("estimator", "task", "model", "reference"):
+        here &= (every[name] == row[name]).to_numpy()
+    found = every[here]
     if not len(found) or found.iloc[0]["verdict"] not in _WORDS:
         return "–"
     return f"{found.iloc[0]['verdict']}, {difference(found.iloc[0])}"
