@@ -12,6 +12,7 @@ import xarray as xr
 from .errors import InputError
 from .frames import per_run
 from .groups import Group, Network, runs_of, titles
+from .identity import Pair, differences, matched
 from .quantities import evaluation_names, most_common
 from .result import Result
 from .rounding import at_step, rounding
@@ -41,13 +42,15 @@ _PROVENANCE = (
 
 
 class Comparison(NamedTuple):
-    """`cells`: one row per task, model, estimator and quantity in both results. `only_first`,
-    `only_second`: estimators that only one result has. `provenance`: attributes that differ, with
-    both values."""
+    """`cells`: one row per task, model, estimator and quantity in both results, as the first names
+    them. `only_first`, `only_second`: estimators that only one result has. `settings`: those in
+    which matched estimators differ, with both values; "not recorded" in one. `provenance`:
+    attributes that differ, with both values."""
 
     cells: pd.DataFrame
     only_first: list[tuple[str, str, str]]
     only_second: list[tuple[str, str, str]]
+    settings: dict[str, tuple[str, str]]
     provenance: dict[str, tuple[str, str]]
 
 
@@ -58,7 +61,8 @@ def compare(
     level: float = 0.05,
 ) -> Comparison:
     """Second minus first, for the final held-out loss, the metric, and variance and squared bias at
-    step `at`.
+    step `at`. Estimators are matched by their settings, whose defaults a sweep may leave out, and
+    else by their names (`identity.matched`).
 
     A measured quantity has an interval for each run. These intervals give the noise of the
     difference, over the seeds that both results have (`propagated_difference`). A quantity of
@@ -69,26 +73,25 @@ def compare(
     "few seeds" if there are too few for a p-value below `level`. InputError if the results have
     nothing in common."""
     first, second = Result.of(first), Result.of(second)
-    sides = [{(g.task, g.model, g.label): g for g in one.groups} for one in (first, second)]
-    shared = [key for key in sides[0] if key in sides[1]]
-    if not shared:
+    pairs = matched(first, second)
+    if not pairs:
         raise InputError(
             f"{second.path}: has no task, model and estimator in common with {first.path}"
         )
     rows: list[dict[str, object]] = []
-    for quantity, name, values in _quantities(first, second, at):
-        for key in shared:
-            if name is not None and key[:2] not in name:
+    for quantity, name, values in _quantities(first, second, pairs, at):
+        for pair in pairs:
+            group = pair[0]
+            if name is not None and group.panel not in name:
                 continue
-            pair = sides[0][key], sides[1][key]
             found = _difference((first, second), pair, quantity, values, at)
             if found:
                 rows.append(
                     {
-                        "task": key[0],
-                        "model": key[1],
-                        "estimator": key[2],
-                        "quantity": name[key[:2]] if name is not None else quantity,
+                        "task": group.task,
+                        "model": group.model,
+                        "estimator": group.label,
+                        "quantity": name[group.panel] if name is not None else quantity,
                         **found,
                     }
                 )
@@ -119,19 +122,27 @@ def compare(
         for name in _PROVENANCE
     }
     differ = {name: (one, other) for name, (one, other) in provenance.items() if one != other}
+    set_to = differences(first, second, pairs)
     return Comparison(
         frame,
-        [k for k in sides[0] if k not in sides[1]],
-        [k for k in sides[1] if k not in sides[0]],
+        _without_partner(first, [one for one, _ in pairs]),
+        _without_partner(second, [other for _, other in pairs]),
+        set_to.differ | {path: ("not recorded in one",) * 2 for path in set_to.unknown},
         differ,
     )
 
 
+def _without_partner(result: Result, matched: list[Group]) -> list[tuple[str, str, str]]:
+    there = {id(group) for group in matched}
+    return [(g.task, g.model, g.label) for g in result.groups if id(g) not in there]
+
+
 def _quantities(
-    first: Result, second: Result, at: str | int
+    first: Result, second: Result, pairs: list[Pair], at: str | int
 ) -> Iterator[tuple[str, dict[Network, str] | None, list[np.ndarray]]]:
     """Common quantities: the name, the variable evaluated in each panel, and the runs' numbers in
     both results."""
+    partner = {one.panel: other.panel for one, other in pairs}
     for quantity, prefix in (("final_loss", "heldout"), ("metric", "metric")):
         names: dict[Network, str] = {}
         values = [np.full(one.count, np.nan) for one in (first, second)]
@@ -139,10 +150,10 @@ def _quantities(
         for panel, members in first.panels.items():
             runs = runs_of(members)
             name = most_common(first, there, runs)
-            if name and panel in second.panels:
+            if name and panel in partner:
                 names[panel] = name
                 values[0][runs] = per_run(first, name)[runs]
-                others = runs_of(second.panels[panel])
+                others = runs_of(second.panels[partner[panel]])
                 values[1][others] = per_run(second, name)[others]
         if names:
             yield quantity, names, values
@@ -155,7 +166,7 @@ def _quantities(
 
 def _difference(
     sides: tuple[Result, Result],
-    pair: tuple[Group, Group],
+    pair: Pair,
     quantity: str,
     values: list[np.ndarray],
     at: str | int,
@@ -180,7 +191,7 @@ def _difference(
             | {"method": "infinite"}
         )
     if len(x) == len(y) and np.allclose(
-        x, y, rtol=1e-9, atol=_rounding(sides[0], pair[0], quantity, at)
+        x, y, rtol=max(map(_digits, sides)), atol=_rounding(sides[0], pair[0], quantity, at)
     ):
         return (
             row
@@ -215,6 +226,11 @@ def _own(
     return propagated_mean(*(matrix[0][kept] for matrix, _ in sides))
 
 
+def _digits(result: Result) -> float:
+    """By how much, relatively, two roundings of a number differ: packed files have fewer bits."""
+    return max(1e-9, 2.0 ** (1 - int(result.data.attrs.get("significant_bits", 52))))
+
+
 def _rounding(result: Result, group: Group, quantity: str, at: str | int) -> float:
     """The part of a quantity that may be rounding error."""
     if quantity not in ("variance", "squared_bias"):
@@ -238,6 +254,7 @@ def as_json(found: Comparison) -> dict[str, object]:
         "cells": cells,
         "only_first": [dict(zip(keys, key)) for key in found.only_first],
         "only_second": [dict(zip(keys, key)) for key in found.only_second],
+        "settings": {path: list(pair) for path, pair in found.settings.items()},
         "provenance": {name: list(pair) for name, pair in found.provenance.items()},
     }
 
@@ -304,10 +321,14 @@ def format_comparison(found: Comparison) -> str:
                 f"{title}:",
                 *(f"  {estimator} on {task} · {model}" for task, model, estimator in keys),
             ]
-    if found.provenance:
-        lines += [
-            "",
-            "run differently:",
-            *(f"  {name}: {a or '–'} | {b or '–'}" for name, (a, b) in found.provenance.items()),
-        ]
+    for title, differ in (
+        ("set differently", found.settings),
+        ("run differently", found.provenance),
+    ):
+        if differ:
+            lines += [
+                "",
+                f"{title}:",
+                *(f"  {name}: {a or '–'} | {b or '–'}" for name, (a, b) in differ.items()),
+            ]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +56,8 @@ def findings(result: Result, at: str | int = "half") -> list[str]:
     """At most five sentences: failed runs; of each network which estimators differ beyond noise (of
     many estimators: from leave-one-out); whether another objective does better than the exact
     gradient; the score of a biased estimator; how far variances differ. A comparison of scores is
-    made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows.
+    made after equal steps, and gives the costs, the number of seeds, and the scores at equal rows;
+    of several, the first one that holds at equal rows, too (`_Network.first`).
     Each p-value is corrected as in `answer`. A sentence names a cause only if it alone differs.
     Without a difference beyond noise, that is the finding. Empty if nothing was trained and nothing
     measured."""
@@ -144,6 +145,9 @@ def _rounded(rows: float) -> str:
     return f"{float(f'{rows:.3g}'):,.0f}"
 
 
+_Compared = tuple[pd.Series, pd.Series, float]
+
+
 class _Network(NamedTuple):
     """The answer for one network."""
 
@@ -196,6 +200,31 @@ class _Network(NamedTuple):
             f"({p_value(p)}{few})"
         )
 
+    def holds(self, best: pd.Series, worse: pd.Series) -> bool:
+        """Whether a difference at equal steps is one at equal rows, too; also if rows are equal, or
+        were not recorded."""
+        rows = np.array([best["rows"], worse["rows"]])
+        if not np.isfinite(rows).all() or rows[0] == rows[1]:
+            return True
+        names = best["estimator"], worse["estimator"]
+        return (
+            self.row_pairs is not None
+            and set(names) <= set(self.row_pairs.estimators)
+            and names[1] in self.row_pairs.worse_than(names[0])
+        )
+
+    def first(self, compared: Iterable[tuple[pd.Series, pd.Series]]) -> _Compared | None:
+        """Of pairs, the better one first, the first that differs beyond noise at equal steps and at
+        equal rows, else the first that differs at equal steps, with its p-value."""
+        found: _Compared | None = None
+        for best, worse in compared:
+            p = self.pairs.worse_than(best["estimator"]).get(worse["estimator"])
+            if p is not None and self.holds(best, worse):
+                return best, worse, p
+            if p is not None and found is None:
+                found = best, worse, p
+        return found
+
     def against(self) -> _Finding:
         """Of many estimators: how many are better and worse than the baseline beyond noise, with
         the most extreme ones."""
@@ -228,7 +257,7 @@ class _Network(NamedTuple):
 
 def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding]:
     """Findings about the scores of one network."""
-    part, pairs = network.part, network.pairs
+    part = network.part
     if (part["verdict"] == "worse").sum() == 0:
         first, last_one = part.iloc[0], part.iloc[-1]
         seeds = sorted({int(part["seeds"].min()), int(part["seeds"].max())})
@@ -253,14 +282,14 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
     # since their objective is the same.
     sampled = own[own["estimator"].isin(unbiased - noise_free)]
     for several in (sampled, own[~own["estimator"].isin(noise_free)], own, part):
-        if len(several) < 2:
-            continue
-        best, worse = several.iloc[0], pairs.worse_than(several.iloc[0]["estimator"])
-        rest = several[several["estimator"].isin(worse)]
-        if len(rest):
-            worst = rest.iloc[-1]
+        each = [row for _, row in several.iterrows()]
+        extremes = (
+            (best, worst) for i, best in enumerate(each) for worst in reversed(each[i + 1 :])
+        )
+        if found := network.first(extremes):
+            best, worst, p = found
             noisier = ("", _noisier(best, worst, measured))
-            said = network.compared(best, worst, worse[worst["estimator"]], noisier)
+            said = network.compared(best, worst, p, noisier)
             yield _Finding("differ", network.name, f"On {network.name} {said}.")
             break
 
@@ -270,20 +299,14 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
     others = part[
         (part["target"] != main) & (part["target"] != "") & part["estimator"].isin(noise_free)
     ]
-    if len(exact) and len(others):
-        best, plain = others.iloc[0], exact.iloc[0]
-        p = pairs.worse_than(best["estimator"]).get(plain["estimator"])
-        if p is not None:
-            of = tuple(
-                f", the {_target(targets[row['estimator']])} without noise,"
-                for row in (best, plain)
-            )
-            yield _Finding(
-                "objective",
-                network.name,
-                f"On {network.name} the objective matters: "
-                f"{network.compared(best, plain, p, (of[0], of[1]))}.",
-            )
+    both = ((one, plain) for _, one in others.iterrows() for _, plain in exact.iterrows())
+    if found := network.first(both):
+        best, plain, p = found
+        of = [f", the {_target(targets[row['estimator']])} without noise," for row in (best, plain)]
+        said = network.compared(best, plain, p, (of[0], of[1]))
+        yield _Finding(
+            "objective", network.name, f"On {network.name} the objective matters: {said}."
+        )
 
     # A biased estimator beside the best sampled unbiased one of its target. They differ in their
     # variance, too, so that the bias is no known cause.
@@ -296,21 +319,21 @@ def _of_training(network: _Network, measured: pd.DataFrame) -> Iterator[_Finding
         and not row["relative_bias_unsupported"]
     }
     rows = own[own["estimator"].isin(biased)]
-    for _, one in rows.iterrows() if len(sampled) else ():
-        best = sampled.iloc[0]
-        first, second = (one, best) if _better(one, best) else (best, one)
-        p = pairs.worse_than(first["estimator"]).get(second["estimator"])
-        if p is not None:
-            words = {
-                one[
-                    "estimator"
-                ]: f", biased by {100 * biased[one['estimator']]:.0f}% of the gradient,",
-                best["estimator"]: ", the best unbiased sample,",
-            }
-            of_both = (words[first["estimator"]], words[second["estimator"]])
-            said = network.compared(first, second, p, of_both)
-            yield _Finding("biased", network.name, f"On {network.name} {said}.")
-            break
+    best_sampled = [row for _, row in sampled.head(1).iterrows()]
+    ordered = (
+        (one, best) if _better(one, best) else (best, one)
+        for _, one in rows.iterrows()
+        for best in best_sampled
+    )
+    if found := network.first(ordered):
+        words = [
+            f", biased by {100 * biased[row['estimator']]:.0f}% of the gradient,"
+            if row["estimator"] in biased
+            else ", the best unbiased sample,"
+            for row in found[:2]
+        ]
+        said = network.compared(*found, (words[0], words[1]))
+        yield _Finding("biased", network.name, f"On {network.name} {said}.")
 
 
 def _better(first: pd.Series, second: pd.Series) -> bool:

@@ -169,8 +169,8 @@ def answered(result: Result) -> tuple[pd.DataFrame, int]:
 def ranking_part(
     result: Result, found: pd.DataFrame, frame: pd.DataFrame, pages: int, most: int
 ) -> list[str]:
-    """A table for each network: its `most` best estimators by target and score at equal steps;
-    empty if nothing was evaluated."""
+    """A table for each network: its `most` best estimators by target and score at equal steps,
+    with the scores at equal rows if those differ; empty if nothing was evaluated."""
     if not len(found):
         return []
     parts = ['<h2 id="ranking">Ranking</h2>']
@@ -191,6 +191,7 @@ def ranking_part(
     for panel, part in found[found["budget"] == "steps"].groupby(["task", "model"], sort=False):
         count, part = len(part), part.head(most)
         named = part["reference"].iloc[0] if "baseline" in set(part["verdict"]) else "the best"
+        by_rows = _at_equal_rows(found, (str(panel[0]), str(panel[1])), part)
         blocks: list[tuple[str, list[list[object]]]] = []
         targets = list(dict.fromkeys(part["target"]))
         for target in targets:
@@ -200,6 +201,7 @@ def ranking_part(
                     str(row["estimator"]) + (f" ({row['setting']})" if row["setting"] else ""),
                     score(row["share"], row["score"], row["low"], row["high"]),
                     row["letters"],
+                    *(text[str(row["estimator"])] for text in by_rows.values()),
                     row["verdict"]
                     if row["verdict"] in ("best", "baseline")
                     else difference(row)
@@ -227,6 +229,7 @@ def ranking_part(
             "estimator",
             quantity_name(str(part["quantity"].iloc[0])),
             "letters",
+            *by_rows,
             f"behind {named}",
             "p",
             *moments,
@@ -243,7 +246,8 @@ def ranking_part(
             "Estimators of a network that share a letter do not differ beyond noise: paired "
             "t tests over seeds, corrected for all pairs of the "
             "network (Dunn 1961). p and the differences are of these tests, corrected for "
-            f"{tests}; ranks are by the mean, within one target. "
+            f"{tests}; ranks are by the mean at equal steps, within one target. Scores at equal "
+            "rows (evaluations of the network) have letters of their own. "
         )
     if frame.attrs.get("measured_at"):
         words += (
@@ -258,6 +262,29 @@ def ranking_part(
             "analysis answer RESULT.h5</code> lists all."
         )
     return [*parts, f"<p>{words}</p>"]
+
+
+def _at_equal_rows(
+    found: pd.DataFrame, panel: tuple[str, str], part: pd.DataFrame
+) -> dict[str, dict[str, str]]:
+    """Columns by title: the scores at equal rows with their letters, by estimator; empty if rows
+    were not recorded or all estimators had as many."""
+    rows = found[
+        (found["budget"] == "rows") & (found["task"] == panel[0]) & (found["model"] == panel[1])
+    ]
+    if not len(rows) or part["rows"].nunique() < 2:
+        return {}
+    text = {
+        str(row["estimator"]): " ".join(
+            (score(row["share"], row["score"], row["low"], row["high"]), row["letters"])
+        ).strip()
+        for _, row in rows.iterrows()
+    }
+    return {
+        f"at {rows['at'].iloc[0]:,.0f} rows": {
+            str(name): text.get(str(name), "–") for name in part["estimator"]
+        }
+    }
 
 
 def _at_equal_cost(result: Result, found: pd.DataFrame, beforehand: bool) -> list[str]:

@@ -161,15 +161,17 @@ class Result:
     def estimator_settings(self) -> list[dict[str, Any]]:
         """Every run's parameters of the estimator, by name; empty if the result has none.
         InputError if one is not a JSON object."""
-        return self._objects("estimator_settings")
+        return self.objects("estimator_settings")
 
     @cached_property
     def run_settings(self) -> list[dict[str, Any]]:
         """Training and measurement settings of every run, including overrides and defaults, by path
         such as "train.learning_rate"; empty if the result has none. InputError as above."""
-        return self._objects("run_settings")
+        return self.objects("run_settings")
 
-    def _objects(self, name: str) -> list[dict[str, Any]]:
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        """[run] A variable of JSON objects; empty ones if the result has none. InputError as
+        above."""
         found = []
         for text in self.values(name) if name in self else np.full(self.count, ""):
             try:
@@ -184,10 +186,17 @@ class Result:
     @cached_property
     def axes(self) -> dict[str, str]:
         """The axes of the grid, and their variables."""
-        attributes = {str(name): self.data[name].attrs for name in self.data.variables}
-        return {
-            str(of["grid_axis"]): name for name, of in attributes.items() if of.get("grid_axis")
-        }
+        return self._named_by("grid_axis")
+
+    @cached_property
+    def tuned_axes(self) -> dict[str, str]:
+        """The settings that [tune] chose, and their variables."""
+        return self._named_by("tuned_axis")
+
+    def _named_by(self, attribute: str) -> dict[str, str]:
+        """Variables by their attribute, of those that have it."""
+        every = {str(name): self.data[name].attrs for name in self.data.variables}
+        return {str(of[attribute]): name for name, of in every.items() if of.get(attribute)}
 
     @cached_property
     def other_axes(self) -> list[str]:
@@ -247,11 +256,8 @@ class Result:
         for run, key in enumerate(zip(*columns)):
             found.setdefault(key, []).append(run)
         chosen = {
-            str(self.data[name].attrs["tuned_axis"]): [
-                str(value) for value in self.data[name].values
-            ]
-            for name in self.data.variables
-            if "tuned_axis" in self.data[name].attrs
+            path: [str(value) for value in self.data[name].values]
+            for path, name in self.tuned_axes.items()
         }
         edges = (
             [str(edge) for edge in self.values("tuning_edge")]

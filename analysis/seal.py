@@ -1,5 +1,5 @@
 """Integrity check of a file before HDF5 code reads it, since damaged files may hang or crash that
-code."""
+code; and the seal of packed results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import BinaryIO
 from .errors import InputError
 
 _SEAL = b"\nHARDGRAD-SEAL "
+_PACKED = b"packed"  # note of results that Python packed: their seal has no second hash
 _LONGEST = 512
-_ONCE_SEALED = b"hardgrad_seal"  # an attribute of the root
+SEALED = "hardgrad_seal"  # the attribute of the root, 1
 _SUPERBLOCK_END = {
     0: 40,
     1: 44,
@@ -42,6 +43,12 @@ def verify(path: Path, unverified: bool = False) -> str:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
+def sealed(content: bytes) -> bytes:
+    """A packed result with its seal. It must have the attribute SEALED of the root."""
+    words = content + _SEAL + _PACKED
+    return words + b" crc32:%08x\n" % zlib.crc32(words)
+
+
 def _verified(path: Path, file: BinaryIO, unverified: bool) -> str:
     start = file.read(64)
     if not start:
@@ -56,7 +63,9 @@ def _verified(path: Path, file: BinaryIO, unverified: bool) -> str:
     mark = tail.rfind(_SEAL)
     if mark < 0:
         return _unsealed(path, file, start, size, unverified)
-    end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", tail[mark:])
+    end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", tail[mark:]) or re.search(
+        rb"(?<=\A" + _SEAL + _PACKED + rb") crc32:([0-9a-f]{8})\n\Z", tail[mark:]
+    )
     if not end:
         raise InputError(f"{path}: truncated: its seal is incomplete")
     crc = 0
@@ -76,9 +85,9 @@ def _unsealed(path: Path, file: BinaryIO, start: bytes, size: int, unverified: b
         )
     before = b""
     for block in _blocks(file, size):
-        if _ONCE_SEALED in before + block:
+        if SEALED.encode() in before + block:
             break
-        before = block[-len(_ONCE_SEALED) :]
+        before = block[-len(SEALED) :]
     else:
         return "unverified: it has no seal, so another program wrote it"
     if unverified:

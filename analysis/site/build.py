@@ -49,7 +49,7 @@ def build(
     ):
         raise OutputError(f"{out}: holds other files; name an empty folder or an earlier site")
     studies = (
-        [*committed(reference / "data", own.study.result.panels), own.study]
+        [*committed(reference / "data", own.study.result), own.study]
         if own
         else committed(reference / "data")
     )
@@ -249,6 +249,9 @@ def _list(site: Site, title: str, rows: list[tuple[str, str, str, bool]]) -> str
     )
 
 
+_FIRSTS = ("first of each target at equal steps", "at equal rows")
+
+
 def _networks(site: Site) -> str:
     rows = []
     for network, title in site.networks.items():
@@ -261,15 +264,20 @@ def _networks(site: Site) -> str:
             ).any()
         ]
         best = [
-            row["estimator"] + (f" ({row['target'].replace('_', ' ')})" if row["target"] else "")
-            for name in files
-            for _, row in _best(site, name, network)
+            "; ".join(
+                row["estimator"]
+                + (f" ({row['target'].replace('_', ' ')})" if row["target"] else "")
+                for name in files
+                for _, row in _best(site, name, network, budget)
+            )
+            or "–"
+            for budget in ("steps", "rows")
         ]
         rows.append(
             [
                 link(f"networks/{slug(network)}.html", title),
                 ", ".join(files),
-                "; ".join(best) or "–",
+                *best,
             ]
         )
     return document(
@@ -277,19 +285,22 @@ def _networks(site: Site) -> str:
         [
             rows_table(
                 rows,
-                ["task and model", "files", "first of each target"],
-                wrap=("task and model", "first of each target"),
+                ["task and model", "files", *_FIRSTS],
+                wrap=("task and model", *_FIRSTS),
             )
         ],
     )
 
 
-def _best(site: Site, name: str, network: tuple[str, str]):
+def _best(site: Site, name: str, network: tuple[str, str], budget: str):
     """The first of every target."""
     found = site.answers[name]
     return (
         found[
-            (found["task"] == network[0]) & (found["model"] == network[1]) & (found["rank"] == 1)
+            (found["task"] == network[0])
+            & (found["model"] == network[1])
+            & (found["budget"] == budget)
+            & (found["rank"] == 1)
         ].iterrows()
         if len(found)
         else []

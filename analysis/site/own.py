@@ -16,26 +16,28 @@ from ..answer import answer
 from ..answer_words import difference
 from ..compare import compare
 from ..errors import InputError
-from ..groups import Network
+from ..groups import Group, Network, runs_of
+from ..identity import Pair, differences, in_words, matched, same_network
 from ..numbers_in_words import bare_p, quantity_name, score
 from ..page import Html, link, rows_table
-from ..program import asked
+from ..program import asked, entries
 from ..report import counted
 from ..result import Result
 from .pages import Site, document
-from .studies import Study, opened, slug
+from .studies import Study, opened, plain, slug
 
 
 class Own(NamedTuple):
     study: Study
     verdicts: list[dict[str, object]]  # of `hardgrad test --json`, empty if none was given
-    defaults: dict[str, object] = {}  # of the settings of a sweep, by path
+    defaults: dict[str, object] = {}  # of settings, by path (`defaults_of`)
 
 
 def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
     """A user's result. InputError unless `hardgrad check` finds it whole, or if the verdict is not
     the output of `hardgrad test --json`."""
-    asked(hardgrad, "check", str(path))
+    with plain(path) as file:  # one that was packed is compressed
+        asked(hardgrad, "check", str(file))
     found: list[dict[str, object]] = []
     if verdict is not None:
         try:
@@ -48,12 +50,20 @@ def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
             raise InputError(
                 f"{verdict}: is not the output of `hardgrad test NAME --json`: {error}"
             ) from error
+    return Own(opened(path, own=True), found, defaults_of(hardgrad))
+
+
+def defaults_of(hardgrad: str) -> dict[str, object]:
+    """The defaults of all settings, by path as in `identity.differences`."""
     described = json.loads(asked(hardgrad, "describe", "sweep", "--json"))["parameters"]
-    return Own(
-        opened(path, own=True),
-        found,
-        {str(one["name"]): one["default"] for one in described if "default" in one},
-    )
+    found = {str(one["name"]): one["default"] for one in described if "default" in one}
+    for kind, known in entries(hardgrad).items():
+        for name, entry in known.items():
+            found |= {
+                f"{kind.removesuffix('s')}.{name}.{one['name']}": one["default"]
+                for one in entry["parameters"]
+            }
+    return found
 
 
 def own_page(site: Site, own: Own) -> str:
@@ -68,13 +78,17 @@ def own_page(site: Site, own: Own) -> str:
     ]
     for network in study.result.panels:
         parts.append(f"<h2>{link(f'networks/{slug(network)}.html', site.networks[network])}</h2>")
-        there = [one for one in site.studies if not one.own and network in one.result.panels]
+        there = [
+            (one, theirs)
+            for one in site.studies
+            if not one.own and (theirs := same_network(network, study.result, one.result))
+        ]
         if not there:
             parts.append(
                 "<p>No committed file has this network, so there is nothing to compare with.</p>"
             )
-        for other in there:
-            parts += _against(own, other, network)
+        for other, theirs in there:
+            parts += _against(own, network, other, theirs)
     return document(f"Your result: {study.path.stem}", parts)
 
 
@@ -105,55 +119,52 @@ def _verdicts(own: Own) -> list[str]:
     ]
 
 
-class Settings(NamedTuple):
-    """Settings of training of two results of one network."""
-
-    differ: list[str]  # "train.steps 600 | 300"
-    unknown: list[str]  # paths that one result did not record, and that have no default
-
-
-_NO_EFFECT = ("train.log_every", "train.save_every", "train.save_seconds")
-
-
-def trained_differently(first: Result, second: Result, defaults: dict[str, object]) -> Settings:
-    """What differs between the settings of training. One that a result did not record, since its
-    program did not have it, had the default."""
-    sides, found = [one.run_settings for one in (first, second)], Settings([], [])
-    for path in sorted(
-        {path for side in sides for one in side for path in one if path.startswith("train.")}
-        - set(_NO_EFFECT)
-    ):
-        if path not in defaults and any(path not in one for side in sides for one in side):
-            found.unknown.append(path)
-            continue
-        values = [
-            "/".join(sorted({str(one.get(path, defaults.get(path))) for one in side}))
-            for side in sides
-        ]
-        if values[0] != values[1]:
-            found.differ.append(f"{path} {values[0]} | {values[1]}")
-    return found
-
-
-def _against(own: Own, other: Study, network: Network) -> list[str]:
-    mine, theirs = own.study.result.network(network), other.result.network(network)
+def _against(own: Own, network: Network, other: Study, named: Network) -> list[str]:
+    """`named`: what the other file calls the network."""
+    mine, theirs = own.study.result.network(network), other.result.network(named)
     parts = [f"<h3>Beside {escape(other.name)}</h3>"]
-    settings = trained_differently(theirs, mine, own.defaults)
-    if settings.differ:
-        return [
-            *parts,
-            f"<p>Trained with other settings ({escape('; '.join(settings.differ))}), so the "
-            "two are not compared.</p>",
-        ]
-    if settings.unknown:
+    pairs, same = matched(theirs, mine), list[Pair]()
+    refused: dict[str, list[str]] = {}  # estimators, by their other settings
+    measured: dict[str, list[str]] = {}
+    unknown: list[str] = []
+    for pair in pairs:
+        found = differences(theirs, mine, [pair], own.defaults)
+        unknown += [path for path in found.unknown if path not in unknown]
+        if found.of_training():
+            refused.setdefault(in_words(found.of_training()), []).append(pair[1].label)
+            continue
+        same.append(pair)
+        if found.of_moments():
+            measured.setdefault(in_words(found.of_moments()), []).append(pair[1].label)
+    parts += [
+        f"<p>Run with other settings, committed | yours ({escape(words)}), and so not compared: "
+        f"{escape(', '.join(names))}.</p>"
+        for words, names in refused.items()
+    ]
+    parts += [
+        f"<p>Measured with other settings, committed | yours ({escape(words)}), so that their "
+        f"variance and bias are not compared: {escape(', '.join(names))}.</p>"
+        for words, names in measured.items()
+    ]
+    if unknown:
         parts.append(
             '<p class="warn">Only one of the two files records '
-            f"{escape(', '.join(settings.unknown))}; the other may differ in it.</p>"
+            f"{escape(', '.join(unknown))}; the other may differ in it.</p>"
         )
-    have, names = (list(dict.fromkeys(one.values("estimator").tolist())) for one in (theirs, mine))
-    common = [name for name in names if name in have]
-    if common:
-        changed = compare(_only(theirs, common), _only(mine, common), "half").cells
+    if same:
+        changed = compare(
+            theirs.part_of(runs_of([one for one, _ in same])),
+            mine.part_of(runs_of([one for _, one in same])),
+            "half",
+        ).cells
+        but = {name for names in measured.values() for name in names}
+        labels = {one.label: mine_.label for one, mine_ in same}
+        changed = changed[
+            [
+                quantity not in ("variance", "squared_bias") or labels[label] not in but
+                for label, quantity in zip(changed["estimator"], changed["quantity"])
+            ]
+        ]
         shown = changed[changed["verdict"] == "changed"]
         parts.append(
             f"<p>{counted(len(changed), 'number')} of the same estimators: {len(shown)} "
@@ -176,15 +187,37 @@ def _against(own: Own, other: Study, network: Network) -> list[str]:
                     rows, ["estimator", "quantity", "committed", "yours", "difference", "p (Holm)"]
                 )
             )
-    for name in names:
-        if name not in have:
-            parts += _new(_only(mine, [name]), theirs, name)
+    taken = {id(one) for _, one in pairs}
+    for group in mine.groups:
+        if id(group) not in taken:
+            parts += _new_group(own, mine, theirs, group)
     return parts
 
 
-def _only(result: Result, names: list[str]) -> Result:
-    """The runs of these estimators, as the sweep names them."""
-    return result.of_runs(np.flatnonzero(np.isin(result.values("estimator").astype(str), names)))
+def _new_group(own: Own, mine: Result, theirs: Result, group: Group) -> list[str]:
+    """A new estimator beside those of the committed ones that have its settings, of the estimator
+    and of what was tuned for it apart."""
+    own_settings = ["estimator", "target", *theirs.axes, *theirs.tuned_axes]
+    alike: list[Group] = []
+    words = ""
+    for one in theirs.groups:
+        found = differences(theirs, mine, [(one, group)], own.defaults).of_training(own_settings)
+        alike += [] if found else [one]
+        words = words or in_words(found)
+    if not alike:
+        return [
+            f"<p>New: <code>{escape(group.label)}</code>, run with other settings, committed | "
+            f"yours ({escape(words)}), and so not compared.</p>"
+        ]
+    renamed = mine.part_of(group.runs).data.assign_coords(
+        {
+            name: ("run", np.full(len(group.runs), text, object), mine.data[name].attrs)
+            for name, text in zip(("task", "model"), alike[0].panel)
+        }
+    )
+    return _new(
+        Result(renamed), theirs.part_of(runs_of(alike)), str(renamed["estimator"].values[0])
+    )
 
 
 def _new(mine: Result, theirs: Result, name: str) -> list[str]:

@@ -255,7 +255,8 @@ def _wins(site: Site, name: str) -> list[str]:
     rows: list[list[object]] = []
     places: dict[str, list[str]] = {}
     for study in site.studies:
-        found = site.answers[study.name]
+        every = site.answers[study.name]
+        found = every[every["budget"] == "steps"] if len(every) else every
         for _, row in (
             found[[_bare(one) == name for one in found["estimator"]]].iterrows()
             if len(found)
@@ -287,6 +288,7 @@ def _wins(site: Site, name: str) -> list[str]:
                     if np.isfinite(row["difference"]) and row["verdict"] in _WORDS
                     else "–",
                     bare_p(row["p_corrected"]),
+                    _by_rows(every, row),
                     study.name + (" (tuned)" if study.tuned else ""),
                 ]
             )
@@ -295,7 +297,7 @@ def _wins(site: Site, name: str) -> list[str]:
             '<h2 id="wins">Where it wins and loses</h2><p>No file here trains a network with '
             "it.</p>"
         ]
-    shown = [i for i in range(10) if i != 2 or any(row[2] != "–" for row in rows)]
+    shown = [i for i in range(11) if i != 2 or any(row[2] != "–" for row in rows)]
     head = [
         "network",
         "as",
@@ -306,6 +308,7 @@ def _wins(site: Site, name: str) -> list[str]:
         "compared with",
         "behind it",
         "p",
+        "at equal rows",
         "file",
     ]
     said = " ".join(
@@ -315,10 +318,22 @@ def _wins(site: Site, name: str) -> list[str]:
         '<h2 id="wins">Where it wins and loses</h2>',
         f"<p>{said}</p>",
         rows_table([[row[i] for i in shown] for row in rows], [head[i] for i in shown]),
-        "<p>At equal steps. Rank: by the mean, among the estimators of its target. "
+        "<p>At equal steps, but for the difference at equal rows (evaluations of the network). "
+        "Rank: by the mean, among the estimators of its target. "
         "Differences are paired over seeds; positive is worse; intervals and p "
         "are corrected for the comparisons of the network.</p>",
     ]
+
+
+def _by_rows(every: pd.DataFrame, row: pd.Series) -> str:
+    """The same comparison at equal rows: the verdict and the difference."""
+    here = (every["budget"] == "rows").to_numpy()
+    for name in ("estimator", "task", "model", "reference"):
+        here &= (every[name] == row[name]).to_numpy()
+    found = every[here]
+    if not len(found) or found.iloc[0]["verdict"] not in _WORDS:
+        return "–"
+    return f"{found.iloc[0]['verdict']}, {difference(found.iloc[0])}"
 
 
 def _along(site: Site, study: Study, frame: pd.DataFrame, first: tuple[str, ...]) -> str:

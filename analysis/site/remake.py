@@ -23,7 +23,7 @@ from ..program import TREE, asked
 from ..result import tomllib
 from ..saving import saved
 from .claims import claimed
-from .packing import packed
+from .packing import MOST_BYTES, packed
 from .studies import committed, opened
 from .tables import rewritten, specified
 
@@ -39,6 +39,7 @@ class Declared(NamedTuple):
     feeds: tuple[str, ...]  # tables, numbers, figures and claims, with their page
     also: tuple[str, ...]  # variables that its figures read, beside those always kept
     only: tuple[str, ...] | None  # the moments that its file keeps; None: all
+    most: int  # bytes of its file
     figures: tuple[tuple[str, str], ...]  # script with its options, and picture
 
 
@@ -98,6 +99,7 @@ def declared(reference: Path) -> list[Declared]:
                 tuple(feeds),
                 tuple(one.get("also", [])),
                 tuple(one["only"]) if "only" in one else None,
+                int(one.get("most_bytes", MOST_BYTES)),
                 tuple((str(script), str(file)) for file, script in figures.items()),
             )
         )
@@ -222,7 +224,7 @@ def _pack(hardgrad: str, one: Declared, runs: Path, file: Path) -> int:
         merged = Path(folder) / f"{one.name}.h5"
         asked(hardgrad, "merge", str(runs / f"{one.name}-run"), "--out", str(merged))
         try:
-            content = packed(load(merged), one.also, one.only)
+            content = packed(load(merged), one.also, one.only, one.most)
         except OutputError as error:
             raise OutputError(f"{one.name}: {error}") from error
     write(file, content)

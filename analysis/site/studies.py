@@ -6,9 +6,8 @@ from __future__ import annotations
 import gzip
 import shlex
 import tempfile
-import warnings
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -19,8 +18,9 @@ import pandas as pd
 import xarray as xr
 
 from ..answer import answer
-from ..errors import InputError, Unverified
+from ..errors import InputError
 from ..groups import Network, runs_of
+from ..identity import NETWORK_SETTINGS, network_key, network_keys
 from ..load import load
 from ..output import file_name
 from ..result import Result
@@ -44,23 +44,14 @@ class Study(NamedTuple):
 
 def opened(path: Path, own: bool = False) -> Study:
     """A result file, or one that gzip compressed (`.h5.gz`)."""
-    with _plain(path) as plain:
-        return _study(path, _loaded(plain), own)
+    with plain(path) as file:
+        return _study(path, _loaded(file), own)
 
 
 def _loaded(path: Path) -> xr.Dataset:
-    """The file. One that was packed has no seal: its compression's checksum was compared when it
-    was opened."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Unverified)
-        data = load(path)
-    if data.attrs["verified"].startswith("unverified"):
-        if "packed" in data.attrs:
-            data.attrs["verified"] = "by the checksum of its compression"
-            return unpacked(data)
-        else:
-            warnings.warn(f"{path}: {data.attrs['verified']}", Unverified, stacklevel=2)
-    return data
+    """The file, with the texts of one that was packed."""
+    data = load(path)
+    return unpacked(data) if "packed" in data.attrs else data
 
 
 def _study(path: Path, data: xr.Dataset, own: bool = False) -> Study:
@@ -70,48 +61,66 @@ def _study(path: Path, data: xr.Dataset, own: bool = False) -> Study:
 
 
 @contextmanager
-def _plain(path: Path) -> Iterator[Path]:
+def plain(path: Path) -> Iterator[Path]:
     """The file itself, or a copy without compression."""
     if path.suffix != ".gz":
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / path.stem
+        file = Path(folder) / path.stem
         try:
-            plain.write_bytes(gzip.decompress(path.read_bytes()))
+            file.write_bytes(gzip.decompress(path.read_bytes()))
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: cannot be read: {error}") from error
-        yield plain
+        yield file
 
 
-def _networks_in(path: Path) -> list[Network]:
-    """[run] Task and model, read without the rest."""
+def _networks_in(path: Path) -> tuple[list[Network], list[object]]:
+    """[run] Task and model, and their key (`identity.network_key`; None if the file has no
+    settings), read without the rest."""
     try:
         with h5py.File(path) as file:
-            return list(zip(*(file[name].asstr()[:].tolist() for name in ("task", "model"))))
-    except (OSError, KeyError, TypeError) as error:
+            names = list(zip(_texts(file["task"]), _texts(file["model"])))
+            if NETWORK_SETTINGS[0] not in file:
+                return names, [None] * len(names)
+            settings = list(zip(*(_texts(file[name]) for name in NETWORK_SETTINGS)))
+            return names, list(map(network_key, names, settings))
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _texts(array: h5py.Dataset) -> list[str]:
+    """A text of each run; of a packed file, characters [run, place]."""
+    if array.ndim == 1:
+        return list(array.asstr()[:].tolist())
+    joined = np.ascontiguousarray(array[:]).view(f"S{array.shape[1]}")[:, 0]
+    return list(np.char.decode(joined, "utf-8").tolist())
 
 
 def _sweep_name(result: Result, path: Path) -> str:
     return result.texts.get("name") or path.name.split(".")[0]
 
 
-def committed(folder: Path, beside: Collection[Network] | None = None) -> list[Study]:
+def committed(folder: Path, beside: Result | None = None) -> list[Study]:
     """The studies of a folder of results: trained networks first, the largest first. `beside`:
-    those that have some of these networks, with these networks alone. InputError if it has none."""
+    those that have some networks of this result (`identity.same_network`), with these networks
+    alone. InputError if the folder has none."""
     paths = sorted(folder.glob("*.h5.gz"))
     if not paths:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
     studies = []
+    wanted: set[object] = set()
+    if beside is not None:
+        wanted = {*beside.panels, *network_keys(beside).values()}
     for path in paths:
-        with _plain(path) as plain:
+        with plain(path) as file:
             if beside is None:
-                studies.append(_study(path, _loaded(plain)))
+                studies.append(_study(path, _loaded(file)))
                 continue
-            runs = [run for run, one in enumerate(_networks_in(plain)) if one in beside]
+            both = zip(*_networks_in(file))
+            runs = [run for run, names in enumerate(both) if not wanted.isdisjoint(names)]
             if runs:
-                studies.append(_study(path, _loaded(plain).isel(run=runs)))
+                studies.append(_study(path, _loaded(file).isel(run=runs)))
     return sorted(
         studies, key=lambda study: ("step" not in study.result.data.dims, -study.result.count)
     )
@@ -213,10 +222,10 @@ def explored(study: Study) -> pd.DataFrame:
 
 
 def answered(study: Study) -> pd.DataFrame:
-    """The ranking of its networks at equal steps (`answer`). Empty if nothing was trained and
-    evaluated."""
+    """The ranking of its networks at equal steps, and at equal rows (`answer`). Empty if nothing
+    was trained and evaluated."""
     try:
         answers = answer(study.result)
     except InputError:
         return pd.DataFrame()
-    return answers[(answers["budget"] == "steps") & (answers["at"] > 0)]
+    return answers[answers["budget"].isin(("steps", "rows")) & (answers["at"] > 0)]

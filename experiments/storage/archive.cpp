@@ -27,8 +27,14 @@ const std::string once_sealed = "hardgrad_seal";  // tells other readers that th
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 // " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n". The first is for readers without xxHash. The second covers the first, and is
-// checked here.
+// checked here. Packed results, written in Python, have the first alone, and no note but their kind.
 constexpr std::size_t crc_length = 7 + 8 + 6, hash_length = 16 + 1;
+const std::string packed_seal = seal_mark + "packed crc32:";
+
+std::string crc_digits(unsigned long crc) { return hex(crc).substr(8); }
+unsigned long crc_of(unsigned long before, std::string_view bytes) {
+  return crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+}
 
 struct Hash : std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> {
   Hash() : unique_ptr(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(get()); }
@@ -39,7 +45,7 @@ struct Hash : std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> {
 class Sealing {
  public:
   void add(std::string_view bytes) {
-    crc_ = crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    crc_ = crc_of(crc_, bytes);
     hash_.add(bytes);
   }
   /// The seal of the bytes so far.
@@ -47,7 +53,7 @@ class Sealing {
     if (note.size() > 400 || note.find('\n') != std::string::npos) throw Bug("a seal's note is too long");
     const auto words = seal_mark + note;
     add(words);
-    const auto sums = " crc32:" + hex(crc_).substr(8) + " xxh3:";
+    const auto sums = " crc32:" + crc_digits(crc_) + " xxh3:";
     add(sums);
     return words + sums + hash_.digits() + "\n";
   }
@@ -69,13 +75,22 @@ std::size_t open_seal(const OpenFile& file, const std::string& path, Seal& seal)
     if (!start.starts_with("\211HDF")) throw InputError(path + ": is not an HDF5 file of Hardgrad");
     throw InputError(path + ": truncated, or written by another program: Hardgrad's seal is missing at its end");
   }
+  const auto damaged = [&] { return InputError(path + ": damaged: its bytes do not match the checksum in its seal"); };
+  if (const auto sum = std::string_view(tail).substr(mark);
+      sum.starts_with(packed_seal) && sum.size() == packed_seal.size() + 9) {
+    unsigned long crc = 0;
+    file.each_block(from + mark + seal_mark.size() + 6, [&](std::string_view bytes) { crc = crc_of(crc, bytes); });
+    seal = {"packed", std::string(sum.substr(packed_seal.size(), 8))};
+    if (sum.back() != '\n' || seal.hash != crc_digits(crc)) throw damaged();
+    return from + mark;
+  }
   if (tail.size() < mark + seal_mark.size() + crc_length + hash_length || tail.back() != '\n')
     throw InputError(path + ": truncated: its seal is torn");
   const auto hashed = tail.size() - hash_length;
   Hash hash;
   file.each_block(from + hashed, [&](std::string_view bytes) { hash.add(bytes); });
   seal.hash = tail.substr(hashed, hash_length - 1);
-  if (seal.hash != hash.digits()) throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
+  if (seal.hash != hash.digits()) throw damaged();
   seal.note = tail.substr(mark + seal_mark.size(), hashed - crc_length - mark - seal_mark.size());
   return from + mark;
 }

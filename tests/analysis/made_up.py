@@ -1,5 +1,6 @@
 """Small results with numbers that are easy to check by hand."""
 
+import json
 import re
 from pathlib import Path
 
@@ -83,6 +84,21 @@ def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, n
     )
     labels = zip(("task", "model", "estimator", "seed"), zip(*grid))
     return stated(ds).assign_coords({name: ("run", list(values), {"grid_axis": name}) for name, values in labels})
+
+
+def spelled(data, task="t0", model="m", samples=None, **train):
+    """The same with settings as the program writes them; estimators as the sweep names them. `train`: settings of training."""
+    names = data["estimator"].values.astype(str)
+    own = [json.dumps({"samples": samples} if samples else {}) for _ in names]
+    texts = {
+        "task_settings": [json.dumps({"words": 4})] * len(names),
+        "model_settings": [json.dumps({"hidden": 8, "unit": "lstm"})] * len(names),
+        "estimator_settings": own,
+        "run_settings": [json.dumps({f"train.{name}": value for name, value in {"steps": 100, **train}.items()})] * len(names),
+    }
+    data = data.assign({name: ("run", np.array(values, object)) for name, values in texts.items()})
+    labels = {"task": task, "model": model}
+    return data.assign_coords({name: ("run", [text] * len(names), data[name].attrs) for name, text in labels.items()})
 
 
 def repeated(data: xr.Dataset, times: int) -> xr.Dataset:

@@ -7,7 +7,7 @@ import pytest
 
 from analysis import InputError
 from analysis.compare import as_json, compare, format_comparison
-from made_up import made_up, sweep
+from made_up import made_up, spelled, sweep
 
 
 def test_a_result_has_not_changed_against_itself():
@@ -95,7 +95,7 @@ def test_what_only_one_has_and_what_ran_differently():
     text = format_comparison(comparison)
     assert "only in the first:\n  a on t0 · m" in text and "cpu: one | another" in text
     parsed = json.loads(json.dumps(as_json(comparison), allow_nan=False))
-    assert set(parsed) == {"changed", "cells", "only_first", "only_second", "provenance"}
+    assert set(parsed) == {"changed", "cells", "only_first", "only_second", "settings", "provenance"}
     assert parsed["only_second"] == [{"task": "t0", "model": "m", "estimator": "c"}] and parsed["provenance"]["cpu"] == [
         "one",
         "another",
@@ -118,3 +118,44 @@ def test_what_only_one_has_and_what_ran_differently():
     } == set(parsed["cells"][0])
     with pytest.raises(InputError, match="no task, model and estimator in common"):
         compare(sweep(1, ["a"], 2), sweep(1, ["b"], 2))
+
+
+def test_two_spellings_of_the_same_settings_are_compared():
+    first = spelled(sweep(1, ["a", "b"], 3), "t[words=4]", "m[hidden=8]", samples=4)
+    second = spelled(sweep(1, ["a[samples=4]", "b[samples=4]"], 3), "t", "m[unit=lstm]", samples=4)
+    found = compare(first, second)
+    assert set(found.cells["verdict"]) == {"same"} and len(found.cells) == 6 and found.settings == {}
+    assert found.only_first == found.only_second == [] and set(found.cells["task"]) == {"t[words=4]"}
+    with pytest.raises(InputError, match="nothing|in common"):
+        compare(first, spelled(sweep(1, ["a[samples=4]"], 3), "t", "m", samples=8))
+
+
+def test_other_settings_behind_one_name_are_told():
+    first, second = spelled(sweep(1, ["a", "b"], 3)), spelled(sweep(1, ["a", "b"], 3), steps=300, log_every=5)
+    second["model_settings"].values[3:] = json.dumps({"hidden": 16, "unit": "lstm", "tying": "none"})
+    found = compare(first, second)
+    assert found.settings == {
+        "model.hidden": ("8", "16"),
+        "train.steps": ("100", "300"),
+        "model.tying": ("not recorded in one", "not recorded in one"),
+    }
+    text = format_comparison(found)
+    assert "set differently:\n  model.hidden: 8 | 16\n  train.steps: 100 | 300" in text
+    assert as_json(found)["settings"]["train.steps"] == ["100", "300"]
+
+
+def test_swapped_settings_are_seen_although_both_files_have_the_same_values():
+    first, second = spelled(sweep(1, ["a", "b"], 2)), spelled(sweep(1, ["a", "b"], 2))
+    rates = [json.dumps({"train.learning_rate": rate}) for rate in (0.1, 0.1, 0.01, 0.01)]
+    first["run_settings"].values[:], second["run_settings"].values[:] = rates, rates[::-1]
+    assert compare(first, second).settings == {"train.learning_rate": ("0.01/0.1", "0.01/0.1")}
+
+
+def test_digits_that_packing_lost_are_no_change():
+    first, second = sweep(1, ["a", "b"], 8), sweep(1, ["a", "b"], 8)
+    second["heldout_expected_loss"].values *= 1 + 2.0**-21
+    assert "same" not in set(compare(first, second).cells.query("quantity == 'heldout_expected_loss'")["verdict"])
+    second.attrs["significant_bits"] = 21
+    assert set(compare(first, second).cells["verdict"]) == {"same"}
+    second["heldout_expected_loss"].values *= 1 + 2.0**-18
+    assert "same" not in set(compare(first, second).cells.query("quantity == 'heldout_expected_loss'")["verdict"])

@@ -136,7 +136,7 @@ def test_the_words_of_a_page_are_those_of_its_script(name):
 
 def test_a_broken_mark_takes_no_text(files):
     text = "<!-- number babi_least -->1<!--\nend --> words <!-- number babi_least -->2<!-- end -->"
-    assert rewritten(text, *files).startswith("<!-- number babi_least -->1<!--\nend --> words <!-- number babi_least -->99")
+    assert rewritten(text, *files).startswith("<!-- number babi_least -->1<!--\nend --> words <!-- number babi_least -->9")
 
 
 @pytest.mark.parametrize(

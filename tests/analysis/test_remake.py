@@ -90,7 +90,12 @@ def test_a_study_is_run_packed_and_its_places_are_made(tree):
         assert kept[name].values.tolist() == every[name].values.tolist() and kept[name].attrs == every[name].attrs
     for name in ("variance", "heldout_expected_loss", "train_loss", "cost_cpu_seconds", "total_rows"):
         np.testing.assert_allclose(kept[name].values, every[name].values, rtol=1e-6)
-    assert kept.attrs["plan_hash"] == every.attrs["plan_hash"] and "21 bits" in kept.attrs["packed"] and "log" not in kept
+    assert (
+        kept.attrs["plan_hash"] == every.attrs["plan_hash"]
+        and kept.attrs["significant_bits"] == 21
+        and "log" not in kept
+        and kept.attrs["verified"] == "by its seal"
+    )
     assert "variance_interval" not in kept or kept["variance_interval"].shape == every["variance_interval"].shape
     before = file.read_bytes(), page
     assert made(tree)[0] == "small: its file is of this plan"  # and the figure, which may have a new script
@@ -175,12 +180,35 @@ def test_numbers_are_rounded_to_six_digits():
     assert _rounded(whole) is whole
 
 
+LARGER = {"every_estimator"}  # both sets can only shrink
+OLDER = {"every_estimator", "policies", "transduce"}
+
+
 def test_committed_files_are_within_their_bounds():
-    files = sorted((REFERENCE / "data").glob("*.h5.gz"))
-    sealed = [path for path in files if "packed" not in opened(path).result.data.attrs]
-    assert len(sealed) <= 11, "files from before packing: this list can only shrink"
-    assert all(path.stat().st_size <= MOST_BYTES for path in files if path not in sealed)
-    assert sum(path.stat().st_size for path in files) <= 5_000_000
+    studies = {one.name: one for one in remake.declared(REFERENCE)}
+    files = {path.name.split(".")[0]: path for path in (REFERENCE / "data").glob("*.h5.gz")}
+    assert files.keys() == studies.keys() and all(path.stat().st_size <= studies[name].most for name, path in files.items())
+    assert {one.name for one in studies.values() if one.most > MOST_BYTES} <= LARGER
+    assert sum(path.stat().st_size for path in files.values()) <= 2_000_000
+    assert all("packed" in opened(path).result.data.attrs for path in files.values())
+
+
+def test_files_of_older_plans_are_listed():
+    """A file is of today's plan of its configuration, or in the list, with its price."""
+    entries, missing = remake.listed(REFERENCE)["study"], []
+    listed = {one["name"] for one in entries if "older" in one}
+    assert listed <= OLDER and all(one["older"] > 0 for one in entries if "older" in one)
+    older = set()
+    for one in entries:
+        try:
+            plan = remake._plan(PROGRAM, remake.CONFIGS / f"{one['name']}.toml")
+        except InputError as error:  # real data that are not here
+            assert "HARDGRAD_DATA" in str(error)
+            missing.append(one["name"])
+            continue
+        if plan != remake._plan_of(REFERENCE / "data" / f"{one['name']}.h5.gz"):
+            older.add(one["name"])
+    assert older == listed - set(missing) and len(missing) <= 4 < len(entries) - 4
 
 
 def test_a_packed_file_that_was_damaged_is_refused(tree):

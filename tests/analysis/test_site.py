@@ -11,16 +11,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from made_up import sweep
+from made_up import spelled, sweep
 from matplotlib.figure import Figure
 
 from analysis.__main__ import main
 from analysis.errors import InputError, OutputError
+from analysis.load import load
 from analysis.result import Result
 from analysis.site import claims, studies
 from analysis.output import file_name
 from analysis.site.build import REFERENCE, _pages, build, sitemap
-from analysis.site.own import Own, own_page, own_result, trained_differently
+from analysis.identity import differences, matched
+from analysis.site.own import Own, defaults_of, own_page, own_result
 from analysis.saving import small_svg
 from analysis.site.pages import Site, document, estimator_page, explorer
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
@@ -180,38 +182,80 @@ def test_a_new_estimator_is_compared_with_all_that_stand_there():
         ),
     )
     assert text.count("yours is worse") == 2 and "1 of 1" in text
-    assert trained_differently(Result(theirs), Result(mine), {}) == ([], [])
 
 
-def test_other_training_is_told_and_not_compared():
+def told(first, second, defaults={}):
+    first, second = Result(first), Result(second)
+    return differences(first, second, matched(first, second), defaults)
+
+
+def test_settings_that_one_file_lacks_are_the_default_or_unknown():
     first, second = (
         sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300)
     )
-    assert trained_differently(Result(first), Result(second), {}) == (["train.steps 600 | 300"], [])
+    assert told(first, second) == ({"train.steps": ("600", "300")}, [])
     newer = sweep(1, ["a"], 2).assign(
         run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object))
     )
-    assert trained_differently(Result(first), Result(newer), {"train.reuse": 1}) == ([], ["train.new"]), (
-        "absent: the default, or unknown"
+    assert told(first, newer, {"train.reuse": 1}) == ({}, ["train.new"]), "absent: the default, or unknown"
+    assert told(first, newer, {"train.reuse": 2, "train.new": 2}) == ({"train.reuse": ("2", "1")}, [])
+
+
+def own_text(theirs, mine, defaults={}):
+    site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
+    return own_page(site, Own(site.studies[1], [], defaults))
+
+
+def test_other_training_is_told_and_not_compared():
+    theirs, mine = spelled(sweep(1, ["a", "b"], 6)), spelled(sweep(1, ["a", "b"], 6), steps=300)
+    text = own_text(theirs, mine)
+    assert "committed | yours (train.steps 100 | 300), and so not compared: a, b." in text and "of the same" not in text
+    mine["run_settings"].values[:6] = theirs["run_settings"].values[:6]  # of a alone: a is compared, b is not
+    text = own_text(theirs, mine)
+    assert "and so not compared: b." in text and "3 numbers of the same estimators: 0 changed" in text
+    late = spelled(sweep(1, ["a", "late"], 6), steps=300).isel(run=slice(6, None))
+    assert "New: <code>late</code>, run with other settings, committed | yours (train.steps 100 | 300)" in own_text(
+        theirs, late
     )
-    assert trained_differently(Result(first), Result(newer), {"train.reuse": 2, "train.new": 2}) == (["train.reuse 2 | 1"], [])
 
 
-@pytest.mark.parametrize("name", ["toy_training", "babi_qa1"])
+def test_other_measuring_is_told_and_only_scores_are_compared():
+    theirs, mine = spelled(sweep(1, ["a", "b"], 6)), spelled(sweep(1, ["a", "b"], 6))
+    for data, batch in ((theirs, 4), (mine, 8)):
+        settings = json.dumps({"train.steps": 100, "measure.batch": batch, "measure.replicates": batch})
+        data["run_settings"].values[:] = settings
+    mine["variance"].values *= 2  # of a gradient over twice the examples
+    text = own_text(theirs, mine)
+    assert "(measure.batch 4 | 8), so that their variance and bias are not compared: a, b." in text
+    assert "2 numbers of the same estimators: 0 changed" in text
+
+
+def test_a_network_is_found_by_its_settings_however_it_is_spelled():
+    theirs = spelled(sweep(1, ["a", "b"], 8), "t[words=4]", "m[hidden=8]", samples=4)
+    mine = spelled(sweep(1, ["a[samples=4]", "b", "late"], 8), "t", "m[unit=lstm,hidden=8]", samples=4)
+    text = own_text(theirs, mine.isel(run=slice(0, 16)))
+    assert "6 numbers of the same estimators: 0 changed" in text
+    assert own_text(theirs, mine.isel(run=slice(16, None))).count("yours is worse") == 2
+    other = spelled(sweep(1, ["a"], 8), "t", "m[hidden=9]", samples=4)
+    other["model_settings"].values[:] = '{"hidden": 9, "unit": "lstm"}'
+    assert "No committed file has this network" in own_text(theirs, other)
+
+
+@pytest.mark.parametrize("name", ["toy_training", "babi_qa1", "translation_tuned"])
 def test_a_result_of_today_is_compared_with_a_committed_one(name):
     """Committed files lack settings that were added since. A result with all of them, at their defaults, and other numbers."""
     theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
-    described = json.loads(
-        subprocess.run([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"], capture_output=True, check=True).stdout
-    )["parameters"]
-    defaults = {one["name"]: one["default"] for one in described}
-    full = [json.dumps({**defaults, **one}) for one in theirs.result.run_settings]
+    defaults = defaults_of(os.environ["HARDGRAD_BINARY"])
+    assert defaults["model.translator.hidden"] == 32 and defaults["estimator.rloo.samples"] == 4
+    later = {
+        "train.added": 1,
+        **{path: value for path, value in defaults.items() if path.split(".")[0] in ("train", "measure")},
+    }
+    full = [json.dumps({**later, **one}) for one in theirs.result.run_settings]
     mine = theirs.result.data.assign(run_settings=("run", np.array(full, object)))
-    assert trained_differently(theirs.result, Result(mine), defaults) == ([], [])
-    assert all(json.loads(text).keys() > one.keys() for text, one in zip(full, theirs.result.run_settings)), (
-        "today's settings are more"
-    )
-    own = Own(study(mine, "mine", own=True), [], defaults)
+    assert told(theirs.result.data, mine, defaults) == ({}, ["train.added"])
+    assert told(theirs.result.data, mine, later) == ({}, [])
+    own = Own(study(mine, "mine", own=True), [], later)
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
     assert len(compared) == len(Result(mine).panels) and all(map(int, compared)) and "not compared" not in text
@@ -220,10 +264,15 @@ def test_a_result_of_today_is_compared_with_a_committed_one(name):
 def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
     every, read = committed(REFERENCE / "data"), []
     monkeypatch.setattr(studies, "load", lambda path, load=studies.load: read.append(path.stem) or load(path))
-    wanted = list(next(one for one in every if one.name == "toy_training").result.panels)[:2]
-    found = committed(REFERENCE / "data", wanted)
+    whole = next(one for one in every if one.name == "toy_training").result
+    wanted = list(whole.panels)[:2]
+    mine = whole.of_runs(np.concatenate([group.runs for panel in wanted for group in whole.panels[panel]]))
+    found = committed(REFERENCE / "data", mine)
     assert {one.name for one in found} == {one.name for one in every if {*wanted} & {*one.result.panels}} == {*read}
-    assert all({*one.result.panels} <= {*wanted} for one in found) and committed(REFERENCE / "data", [("no", "no")]) == []
+    assert (
+        all({*one.result.panels} <= {*wanted} for one in found)
+        and committed(REFERENCE / "data", Result(sweep(1, ["a"], 2))) == []
+    )
     known = claims.claimed(REFERENCE / "claims.toml")
     assert all(claims.stated(one, every) for one in known) and not any(claims.stated(one, []) for one in known)
     for one in known:
@@ -232,18 +281,38 @@ def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
 
 
 def test_a_file_that_is_not_whole_is_refused(tmp_path):
-    program = os.environ["HARDGRAD_BINARY"]
+    """Packed by Python, it has a seal that the program and the package read: a byte changed anywhere is noticed by both."""
+    program, file = os.environ["HARDGRAD_BINARY"], tmp_path / "mine.h5"
     whole = gzip.decompress((REFERENCE / "data" / "babi_qa1.h5.gz").read_bytes())
-    for content in (whole[:-1000], whole[:5000] + b"?" + whole[5001:]):
-        (tmp_path / "mine.h5").write_bytes(content)
+    seal = whole.rindex(b"\nHARDGRAD-SEAL packed crc32:")
+    places = [8, 48, 5000, *np.linspace(100, seal - 1, 12).astype(int), *range(seal, len(whole))]
+    assert len(whole) - seal < 50 < len(places)
+    for place in places:
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(InputError):
-            own_result(tmp_path / "mine.h5", None, program)
-    (tmp_path / "mine.h5").write_bytes(whole)
+            load(file)
+        checked = subprocess.run([program, "check", file], capture_output=True)
+        assert checked.returncode == 3, place
+    for content in (whole[:-1000], whole[:-1], whole[:seal], whole + b"\n"):
+        file.write_bytes(content)
+        with pytest.raises(InputError):
+            own_result(file, None, program)
+    file.write_bytes(whole)
     (tmp_path / "test.json").write_text("{}")
     with pytest.raises(InputError, match="hardgrad test"):
-        own_result(tmp_path / "mine.h5", tmp_path / "test.json", program)
-    own = own_result(tmp_path / "mine.h5", None, program).study
+        own_result(file, tmp_path / "test.json", program)
+    own = own_result(file, None, program).study
     assert own.own and own.name == "mine (yours)"  # also of the same sweep as a committed file: both are shown
+
+
+def test_a_packed_file_is_compared_as_one_of_the_program(tmp_path):
+    """With the committed file that it is: every number is the same."""
+    path = REFERENCE / "data" / "toy_samples.h5.gz"
+    own = own_result(path, None, os.environ["HARDGRAD_BINARY"])
+    assert own.study.result.data.attrs["verified"] == "by its seal"
+    text = own_page(Site.of([opened(path), own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
+    counts = re.findall(r"(\d+) numbers? of the same estimators: (\d+) changed", text)
+    assert counts and all(int(n) > 3 and changed == "0" for n, changed in counts) and "not compared" not in text
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -251,7 +320,7 @@ def test_a_committed_file_is_whole_and_says_where_it_comes_from(path, tmp_path):
     plain, one = tmp_path / path.stem, opened(path)
     plain.write_bytes(gzip.decompress(path.read_bytes()))
     checked = subprocess.run([os.environ["HARDGRAD_BINARY"], "check", plain], capture_output=True)
-    assert checked.returncode == 0 or "packed" in one.result.data.attrs, "packed by Python, without a seal"
+    assert checked.returncode == 0 and one.result.data.attrs["verified"] == "by its seal"
     assert one.name == path.name.split(".")[0] and (REFERENCE.parents[1] / "experiments/configs" / f"{one.name}.toml").exists()
     assert all(one.result.data.attrs[name] for name in ("git_commit", "cpu", "blas_kernel", "compiler", "created_at"))
     assert one.result.data.attrs["status"] == "complete" and len(set(one.result.data["seed"].values.tolist())) >= 1

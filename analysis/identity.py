@@ -1,0 +1,196 @@
+"""What a run is: by its settings, which files record with their defaults, and not by the text of a
+sweep, which may leave defaults out or name them in another order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .groups import Group, Network
+from .result import Result
+
+Pair = tuple[Group, Group]
+_NAMED = ("task", "model", "estimator")  # an axis, with the variable NAME_settings
+NETWORK_SETTINGS = ("task_settings", "model_settings")
+_NO_EFFECT = frozenset(
+    ("train.log_every", "train.save_every", "train.save_seconds", "train.checkpoint")
+)  # on any number
+_MEASURE = "measure."
+_MOMENTS = ("measure.at", "measure.batch", "measure.adapt", "measure.estimand")
+
+
+class Differences(NamedTuple):
+    """Settings of the matched groups of two results, by path such as "model.hidden"."""
+
+    differ: dict[str, tuple[str, str]]  # both values; those of several groups divided by "/"
+    unknown: list[str]  # that one result did not record, and that have no known default
+
+    def of_training(self, but: Collection[str] = ()) -> dict[str, tuple[str, str]]:
+        """Those that decide scores, except `but` (paths, or the first words of paths)."""
+        return {
+            path: two
+            for path, two in self.differ.items()
+            if not path.startswith(_MEASURE) and not {path, path.split(".")[0]} & {*but}
+        }
+
+    def of_moments(self) -> dict[str, tuple[str, str]]:
+        """Those of measurements that decide variance and bias, and not only how precise they
+        are."""
+        return {path: two for path, two in self.differ.items() if path in _MOMENTS}
+
+
+def bare(spec: str) -> str:
+    """The name in a specification: "rloo" of "rloo[samples=4]"."""
+    return spec.split("[")[0]
+
+
+def network_key(specs: Sequence[str], settings: Sequence[str]) -> tuple[object, ...]:
+    """Task and model with their settings (JSON): equal for two spellings of one network."""
+    return tuple((bare(spec), _canonical(text)) for spec, text in zip(specs, settings))
+
+
+def _canonical(text: str) -> str:
+    return json.dumps(json.loads(text or "{}"), sort_keys=True)
+
+
+def same_network(network: Network, of: Result, other: Result) -> Network | None:
+    """The network of `other` with these settings, or of this name; None if it has none."""
+    if network in other.panels:
+        return network
+    wanted = network_keys(of).get(network)
+    keys = network_keys(other).items()
+    return next((panel for panel, key in keys if wanted and key == wanted), None)
+
+
+def network_keys(result: Result) -> dict[Network, tuple[object, ...]]:
+    """The key of each network; empty if the file has no settings of tasks and models."""
+    if not all(name in result for name in NETWORK_SETTINGS):
+        return {}
+    return {
+        panel: network_key(
+            panel, [str(result.values(name)[members[0].runs[0]]) for name in NETWORK_SETTINGS]
+        )
+        for panel, members in result.panels.items()
+    }
+
+
+def settings(result: Result, named: Sequence[str] = _NAMED) -> list[dict[str, Any]]:
+    """[run] Every setting by path: "model" is the name, "model.hidden" a parameter of it; "data", a
+    hash of the data's files, and "precision"; "train.steps" and the like. `named`: the axes whose
+    parameters are told apart; of the others, the specification is the name."""
+
+    def make() -> list[dict[str, Any]]:
+        parts = {name: result.objects(f"{name}_settings") for name in (*named, "target")}
+        specs: dict[str, list[str]] = {name: list(map(str, result.values(name))) for name in _NAMED}
+        hashes = result.values("data_hash") if "data_hash" in result else np.full(result.count, "")
+        found = []
+        for run in range(result.count):
+            one: dict[str, Any] = {
+                name: bare(spec[run]) if name in named else spec[run]
+                for name, spec in specs.items()
+            }
+            for name, objects in parts.items():
+                one |= {f"{name}.{path}": value for path, value in objects[run].items()}
+            one |= {"data": str(hashes[run]), "precision": result.data.attrs.get("precision", "")}
+            one |= result.run_settings[run]
+            found.append({path: value for path, value in one.items() if path not in _NO_EFFECT})
+        return found
+
+    return result.once(("settings", *named), make)
+
+
+def _recorded(*results: Result) -> tuple[str, ...]:
+    """The axes whose parameters all results have recorded."""
+    return tuple(name for name in _NAMED if all(f"{name}_settings" in one for one in results))
+
+
+def matched(first: Result, second: Result) -> list[Pair]:
+    """Groups of both results that are the same: first by every setting of training, then by those
+    of task, model and estimator with the axes of the grid, then by their labels."""
+    named = _recorded(first, second)
+
+    def everything(result: Result, group: Group) -> Hashable:
+        one = settings(result, named)[group.runs[0]]
+        return frozenset((k, repr(v)) for k, v in one.items() if not k.startswith(_MEASURE))
+
+    def network_and_estimator(result: Result, group: Group) -> Hashable:
+        one = settings(result, named)[group.runs[0]]
+        return frozenset(
+            (k, repr(v)) for k, v in one.items() if not k.startswith((_MEASURE, "train."))
+        ), frozenset(group.others.items())
+
+    def label(_: Result, group: Group) -> Hashable:
+        return group.panel, group.label
+
+    pairs: list[Pair] = []
+    left = [list(one.groups) for one in (first, second)]
+    for key in (everything, network_and_estimator, label):
+        pairs += _paired((first, second), left, key)
+    order = {id(group): place for place, group in enumerate(first.groups)}
+    return sorted(pairs, key=lambda pair: order[id(pair[0])])
+
+
+def _paired(
+    results: tuple[Result, Result],
+    left: list[list[Group]],
+    key: Callable[[Result, Group], Hashable],
+) -> list[Pair]:
+    """Pairs whose key no other group of their result has; they leave `left`."""
+    by: list[dict[Hashable, list[Group]]] = [{}, {}]
+    for side, groups, found in zip(results, left, by):
+        for group in groups:
+            found.setdefault(key(side, group), []).append(group)
+    pairs = [
+        (one[0], by[1][name][0])
+        for name, one in by[0].items()
+        if len(one) == 1 and len(by[1].get(name, ())) == 1
+    ]
+    for place, groups in enumerate(left):
+        gone = {id(pair[place]) for pair in pairs}
+        groups[:] = [group for group in groups if id(group) not in gone]
+    return pairs
+
+
+def differences(
+    first: Result, second: Result, pairs: Sequence[Pair], defaults: Mapping[str, object] = {}
+) -> Differences:
+    """How the settings of matched groups differ. A setting that a result did not record, since its
+    program did not have it, had the default: by path, of a parameter with the name, such as
+    "model.translator.hidden"."""
+    named, found = _recorded(first, second), Differences({}, [])
+    told: dict[str, tuple[set[str], set[str]]] = {}
+    for pair in pairs:
+        sides = [
+            [settings(side, named)[run] for run in group.runs]
+            for side, group in zip((first, second), pair)
+        ]
+        for path in sorted({path for side in sides for one in side for path in one}):
+            values = [{_value(one, path, defaults) for one in side} for side in sides]
+            if any(None in one for one in values):
+                if path not in found.unknown:
+                    found.unknown.append(path)
+            elif values[0] != values[1]:
+                both = told.setdefault(path, (set(), set()))
+                for all_of_them, here in zip(both, values):
+                    all_of_them.update(map(str, here))
+    found.differ.update(
+        {path: ("/".join(sorted(a)), "/".join(sorted(b))) for path, (a, b) in sorted(told.items())}
+    )
+    return found
+
+
+def _value(one: dict[str, Any], path: str, defaults: Mapping[str, object]) -> str | None:
+    """As text; None if it is neither recorded nor has a default."""
+    if path in one:
+        return str(one[path])
+    part, _, name = path.partition(".")
+    known = f"{part}.{one.get(part)}.{name}" if part in _NAMED else path
+    return str(defaults[known]) if known in defaults else None
+
+
+def in_words(differ: Mapping[str, tuple[str, str]]) -> str:
+    """ "train.steps 600 | 300; model.hidden 16 | 32"."""
+    return "; ".join(f"{path} {a or '–'} | {b or '–'}" for path, (a, b) in differ.items())
