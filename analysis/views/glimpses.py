@@ -40,6 +40,8 @@ def picture(ax: Axes, image: np.ndarray, ink: float = 1) -> None:
     ax.set_xlim(-0.5, image.shape[1] - 0.5), ax.set_ylim(image.shape[0] - 0.5, -0.5)
     ax.set_xticks([]), ax.set_yticks([])
     ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set(visible=True, color="#bbbbbb")
 
 
 @view("glimpse_reader")
@@ -156,6 +158,23 @@ def _path(ax: Axes, attention: Attention, example: int, image: np.ndarray) -> No
     middle = np.array(
         [(left + side / 2 - 0.5, top + side / 2 - 0.5) for top, left in corners]
     ).reshape(-1, 2)
-    ax.plot(*middle.T, color=COLOURS[0], linewidth=1.4, marker="o", markersize=8.5)
-    for n, (x, y) in enumerate(middle):
-        ax.text(x, y, str(n + 1), ha="center", va="center_baseline", fontsize=7.5, color="white")
+    ax.plot(*middle.T, color=COLOURS[0], linewidth=1.4, marker="o", markersize=9)
+    there: dict[tuple[float, float], list[int]] = {}
+    for n, (x, y) in enumerate(middle, 1):
+        there.setdefault((float(x), float(y)), []).append(n)
+    for (x, y), numbers in there.items():
+        look = {"ha": "center", "va": "center_baseline", "fontsize": 7.5, "color": "white"}
+        if len(numbers) > 1:  # of several glimpses at one place
+            look["bbox"] = {"boxstyle": "round,pad=0.2", "color": COLOURS[0]}
+        ax.text(x, y, _together(numbers), **look)
+
+
+def _together(numbers: list[int]) -> str:
+    """Increasing numbers, those that follow each other as a range: 2–4, 6."""
+    ranges: list[list[int]] = []
+    for n in numbers:
+        if ranges and ranges[-1][-1] == n - 1:
+            ranges[-1].append(n)
+        else:
+            ranges.append([n])
+    return ", ".join(str(one[0]) if len(one) == 1 else f"{one[0]}–{one[-1]}" for one in ranges)

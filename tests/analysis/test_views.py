@@ -356,6 +356,8 @@ def test_glimpse_paths_are_on_the_picture():
     assert path.lines[0].get_xydata().tolist() == [[1.5, 1.5], [5.5, 5.5]]
     assert other.lines[0].get_xydata().tolist() == [[5.5, 5.5], [5.5, 1.5]]
     figure.canvas.draw()
+    thrice = attention("glimpse_reader", np.full((1, 4, 4), 0.25), np.array([[3], [3], [0], [3]]), image=np.zeros((1, 8, 8)))
+    assert [text.get_text() for text in views_of("glimpse_reader")[0](thrice).axes[0].texts] == ["1–2, 4", "3"]
     grid = attention("glimpse_reader", soft, np.array([[0, 3], [3, 1]]), image=np.zeros((2, 8, 8)), label=[3, 7])
     places = replace(grid, settings=grid.settings | {"policy": "gaussian"})
     two = view_of_several(grid, places)(replace(grid, settings=grid.settings | {"policy": "grid"}), places)
