@@ -31,7 +31,7 @@ def trained(hardgrad, config, cells):
     found = run(hardgrad, "plan", file, "--quick", "--out", str(folder), *only)["cells"]
     if len(found) != 1:
         raise SystemExit(f"{config}: {len(found)} cells have {', '.join(cells)}; one is needed")
-    asked(hardgrad, "run", file, "--out", str(folder), "--jobs", "1", "--progress", "none", *only)
+    asked(hardgrad, "run", file, "--out", str(folder), "--jobs", "1", "--progress", "none", "--force", *only)
     return folder / "cells" / f"{found[0]['hash']}.checkpoint.h5", found[0]["axes"]["estimator"]
 
 
