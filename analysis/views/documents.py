@@ -60,7 +60,7 @@ def marked_documents(attention: Attention) -> Figure:
             _text(ax, attention, b, documents[b], places[b], reads, facts)
             top -= height
         figure.suptitle(
-            f"Darker: more probable at the last read; numbers: one row ({attention.estimator})",
+            f"Darker: more probable; numbers: one row's reads ({attention.estimator})",
             x=0.15 / wide,
             y=1 - 0.06 / tall,
             va="top",
