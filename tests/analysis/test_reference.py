@@ -113,7 +113,7 @@ def test_every_picture_has_words_and_a_command():
             name = file.removesuffix(".png")
             ways = file in drawn, f"pictures.py {name}`" in text and file in networks, f"{name}.py" in text
             assert len(words.split()) >= 3 and any(ways) and (REFERENCE / file).exists(), f"{page.name}: {file}"
-            used.add(file)
+        used |= set(re.findall(r"\]\(([^)/]*\.png)\)", text))
     pictures = {path.name for path in REFERENCE.glob("*.png")}
     assert pictures - used <= {"report.png"} and networks <= used and len(used) > 20
 
