@@ -104,7 +104,7 @@ def test_a_page_is_what_its_script_prints(name):
 
 def test_every_picture_has_words_and_a_command():
     """Its alternative text says more than its name; a picture is drawn by `remake`, a script that the page names, or pictures.py."""
-    drawn = {file for one in declared(REFERENCE) for file, _ in one.figures}
+    drawn = {picture for one in declared(REFERENCE) for _, picture in one.figures}
     networks = {f"{one['name']}.png" for one in tomllib.loads((REFERENCE / "pictures.toml").read_text())["picture"]}
     used = set()
     for page in PAGES:
