@@ -38,7 +38,7 @@ from .site.remake import chosen as chosen_studies
 from .site.remake import declared, overview, redrawn, remake
 from .table import MOST_SETTINGS, format_table, keys_of, table
 from .tried import chosen
-from .views import load_attention, view_of_two, views_of
+from .views import MOST_EXAMPLES, load_attention, view_of_several, views_of
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -161,12 +161,14 @@ def _restarts(arguments: argparse.Namespace) -> None:
 
 
 def _look(arguments: argparse.Namespace) -> None:
-    paths = [arguments.result, *([arguments.second] if arguments.second else [])]
+    paths = [arguments.result, *arguments.more]
     networks = [load_attention(path, arguments.unverified) for path in paths]
     try:
+        if arguments.examples:
+            networks = [network.of(arguments.examples) for network in networks]
         views: Iterable[Callable[..., Figure]] = views_of(networks[0].model)
-        if arguments.second:
-            views = [view_of_two(*networks)]
+        if arguments.more:
+            views = [view_of_several(*networks)]
         figures = {draw.__name__: draw(*networks) for draw in views}
     except InputError as error:
         raise InputError(f"{', '.join(paths)}: {error}") from error
@@ -406,11 +408,18 @@ def _add_others(add: Add) -> None:
     verb = add("look", _look, "draw a network's attention: alignments, hops, glimpses, entropy")
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
     verb.add_argument(
-        "second",
-        metavar="SECOND.h5",
-        nargs="?",
-        help="the same of another captioner, for the same examples: the first one's row is drawn "
-        "above the second one's",
+        "more",
+        metavar="MORE.h5",
+        nargs="*",
+        help="the same of other networks, for the same examples: captioners, translators and "
+        "glimpse readers are drawn one below the other",
+    )
+    verb.add_argument(
+        "--examples",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help=f"those drawn, from 0 (default: the first {MOST_EXAMPLES})",
     )
     verb.add_argument("--out", help="folder (default: the file's name)")
     verb = add("compare", _compare, "list changes between two results beyond noise", json=True)

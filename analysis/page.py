@@ -33,7 +33,7 @@ img { mix-blend-mode: multiply; width: 100%; max-width: max-content; min-width: 
 table { border-collapse: collapse; font-size: .875rem; overflow-wrap: normal; }
 th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; }
 thead th { border-bottom: 2px solid var(--edge); position: sticky; top: 0; background: var(--paper); }
-td { font-variant-numeric: tabular-nums; } td.wrap { white-space: normal; min-width: 14rem; overflow-wrap: anywhere; }
+td { font-variant-numeric: tabular-nums; } td.wrap { white-space: normal; min-width: min(14rem, 45vw); overflow-wrap: anywhere; }
 th button { font: inherit; font-weight: bold; background: none; border: 0; padding: .2rem 0; cursor: pointer; color: inherit; }
 th button:focus-visible, input:focus-visible, select:focus-visible, summary:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 th[aria-sort=ascending] button::after { content: " \\25B2"; } th[aria-sort=descending] button::after { content: " \\25BC"; }

@@ -43,29 +43,13 @@ class Declared(NamedTuple):
     figures: tuple[tuple[str, str], ...]  # script with its options, and picture
 
 
-class Typed(NamedTuple):
-    """Tables of a page that no file has, and the price of making one, in hours of one core."""
-
-    page: str
-    tables: int
-    hours: float
-
-
 def listed(reference: Path) -> dict[str, Any]:
-    """`studies.toml`: `study` and `typed`, lists of tables. InputError if it cannot be read."""
+    """`studies.toml`. InputError if it cannot be read."""
     path = reference / "studies.toml"
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-
-
-def typed(reference: Path) -> list[Typed]:
-    """The tables that wait for a file. InputError as above."""
-    return [
-        Typed(str(one["page"]), int(one["tables"]), float(one["hours"]))
-        for one in listed(reference).get("typed", [])
-    ]
 
 
 def declared(reference: Path) -> list[Declared]:

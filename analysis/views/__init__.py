@@ -22,7 +22,15 @@ from . import (  # noqa: F401  (each registers its views)
     sentences,
     tapes,
 )
-from .attention import Attention, load_attention
-from .registry import VIEWS, view, view_of_two, views_of
+from .attention import MOST_EXAMPLES, Attention, load_attention
+from .registry import VIEWS, view, view_of_several, views_of
 
-__all__ = ["Attention", "VIEWS", "load_attention", "view", "view_of_two", "views_of"]
+__all__ = [
+    "Attention",
+    "MOST_EXAMPLES",
+    "VIEWS",
+    "load_attention",
+    "view",
+    "view_of_several",
+    "views_of",
+]

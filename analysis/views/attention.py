@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.special import entr, logsumexp, softmax
 from ..errors import InputError
 from ..load import load_gradient
 
-MOST_EXAMPLES = 4  # drawn side by side
+MOST_EXAMPLES = 4  # drawn at once
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,31 @@ class Attention:
     def rows(self, example: int) -> np.ndarray:
         """The rows of an example; D simultaneous choices are consecutive rows."""
         return np.flatnonzero(self.row_example == example)
+
+    def of(self, examples: Sequence[int]) -> Attention:
+        """These examples alone, in this order. InputError for one that the batch does not have."""
+        if absent := [b for b in examples if not 0 <= b < len(self.soft)]:
+            raise InputError(f"there is no example {absent[0]} (of 0 to {len(self.soft) - 1})")
+        kept = list(examples)
+        rows = np.concatenate([self.rows(b) for b in kept]) if kept else np.array([], int)
+
+        def some(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[:, rows]
+
+        numbers = self.numbers and Numbers(
+            *(value[:, rows] for value in vars(self.numbers).values())
+        )
+        return replace(
+            self,
+            soft=self.soft[kept],
+            hard=None if self.hard is None else self.hard[kept],
+            choices=some(self.choices),
+            row_example=np.repeat(np.arange(len(kept)), [len(self.rows(b)) for b in kept]),
+            entropy=self.entropy[kept],
+            batch=self.batch.isel(example=kept),
+            numbers=numbers,
+            columns=None if self.columns is None else self.columns[kept],
+        )
 
 
 def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> Attention:

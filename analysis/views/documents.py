@@ -14,8 +14,8 @@ from .attention import Attention
 from .registry import view
 from .sentences import words
 
-_WIDTH = 96  # characters per line
-_INCHES = 0.078  # width of a character
+_WIDTH = 74  # characters per line
+_INCHES = 0.0762  # width of a character of 9 points
 
 
 def placed(tokens: list[str], width: int = _WIDTH) -> list[tuple[int, int]]:
@@ -38,20 +38,20 @@ def marked_documents(attention: Attention) -> Figure:
     lengths, shown = attention.need("question_length"), list(attention.shown)
     documents = {b: words(attention, "document", b) for b in shown}
     places = {b: placed(documents[b]) for b in shown}
-    heights = [0.34 * (places[b][-1][0] + 1) + 0.55 for b in shown]
-    tall, wide = sum(heights) + 0.5, _WIDTH * _INCHES + 0.4
+    heights = [0.3 * (places[b][-1][0] + 1) + 0.5 for b in shown]
+    tall, wide = sum(heights) + 0.4, _WIDTH * _INCHES + 0.3
     with matplotlib.rc_context(FONT):
         figure = Figure(figsize=(wide, tall))
-        top = tall - 0.5
+        top = tall - 0.4
         for b, height in zip(shown, heights):
             reads = np.flatnonzero(np.isfinite(attention.soft[b]).any(axis=1))[: lengths[b]]
             answer = answers[b] if answers is not None else attention.need("answer")[b]
             title = f"{' '.join(words(attention, 'question', b))} – {answer}"
             ax = figure.add_axes(
-                (0.2 / wide, (top - height) / tall, (wide - 0.4) / wide, (height - 0.3) / tall)
+                (0.15 / wide, (top - height) / tall, (wide - 0.3) / wide, (height - 0.3) / tall)
             )
             ax.set_title(
-                textwrap.shorten(title, 100, placeholder="…"),
+                textwrap.shorten(title, 74, placeholder="…"),
                 loc="left",
                 fontsize=10,
                 fontweight="bold",
@@ -60,13 +60,12 @@ def marked_documents(attention: Attention) -> Figure:
             _text(ax, attention, b, documents[b], places[b], reads, facts)
             top -= height
         figure.suptitle(
-            "Documents: darker: more probable at the last read; numbers: one row's reads "
-            f"({attention.estimator})",
-            x=0.2 / wide,
+            f"Darker: more probable; numbers: one row's reads ({attention.estimator})",
+            x=0.15 / wide,
             y=1 - 0.06 / tall,
             va="top",
             ha="left",
-            fontsize=11,
+            fontsize=9.5,
         )
     return figure
 
@@ -95,11 +94,11 @@ def _text(
             column,
             line,
             token,
-            fontsize=8,
+            fontsize=9,
             family="monospace",
             va="center",
             clip_on=True,
-            color="#A03000" if support[t] else "#222222",
+            color="#7A2400" if support[t] else "#222222",
             fontweight="bold" if support[t] else "normal",
             bbox={"facecolor": shade(0.55 * p), "edgecolor": "none", "pad": 1.2},
         )
@@ -108,7 +107,7 @@ def _text(
                 column,
                 line + 0.42,
                 numbers,
-                fontsize=6.5,
+                fontsize=7.5,
                 va="center",
                 color="#D55E00",
                 fontweight="bold",

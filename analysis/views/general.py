@@ -10,7 +10,7 @@ from ..drawing import FONT
 from ..errors import InputError
 from ..style import COLOURS, LINES, MARKERS
 from .attention import Attention
-from .maps import soft_above_hard
+from .maps import soft_and_hard, stacked
 from .registry import view
 
 
@@ -27,8 +27,9 @@ def attention_maps(attention: Attention) -> Figure:
         kept = np.flatnonzero(np.isfinite(attention.soft[b]).any(axis=axis))
         return range(int(kept.max(initial=-1)) + 1)
 
-    return soft_above_hard(
-        attention,
+    return stacked(
+        soft_and_hard(attention),
+        attention.shown,
         f"{attention.model}: attention, steps down, options across ({attention.estimator})",
         lambda b: [str(i) for i in there(b, 0)],
         lambda b: [str(i + 1) for i in there(b, 1)],

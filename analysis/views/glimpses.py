@@ -9,11 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Rectangle
 
 from ..drawing import FONT
-from ..style import COLOURS, LINES, MARKERS
+from ..style import COLOURS
 from .attention import Attention
-from .registry import view
+from .maps import row_names
+from .registry import VIEWS_OF_SEVERAL, view
 
-_PATHS = 3  # drawn paths per example
+_ROWS = 3  # rows whose places are drawn
+_INK = 0.45  # of the picture below a path
 
 
 def window(cell: int, grid: int, side: int, height: int, width: int) -> tuple[int, int]:
@@ -32,54 +34,76 @@ def corner(place: np.ndarray, side: int, height: int, width: int) -> tuple[float
     return (place[0] + 1) / 2 * height - side / 2, (place[1] + 1) / 2 * width - side / 2
 
 
-def picture(ax: Axes, image: np.ndarray) -> None:
-    """Draws a picture of greys in [0, 1] without axes, one unit per pixel."""
-    ax.imshow(image, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
+def picture(ax: Axes, image: np.ndarray, ink: float = 1) -> None:
+    """Draws a picture of greys in [0, 1] without axes, one unit per pixel, with so much ink."""
+    ax.imshow(ink * image, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
     ax.set_xlim(-0.5, image.shape[1] - 0.5), ax.set_ylim(image.shape[0] - 0.5, -0.5)
     ax.set_xticks([]), ax.set_yticks([])
     ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set(visible=True, color="#bbbbbb")
 
 
 @view("glimpse_reader")
-def glimpse_paths(attention: Attention) -> Figure:
-    """One example per row: the probabilities of every glimpse over the picture, then the paths of a
-    few rows as ordered windows.
-
-    A window is drawn at its finest scale. Readers with continuous places have ellipses instead of
-    probabilities: mean and two standard deviations of each row's next place.
+def glimpse_paths(*networks: Attention) -> Figure:
+    """One example per column, a row for each network: the path of an example's first row over the
+    picture, numbered glimpse by glimpse; outlined: the windows that it read, at their finest scale.
     """
+    attention = networks[0]
     images, labels = attention.need("image"), attention.field("label")
-    side = int(attention.settings.get("patch", 8))
-    shown, glimpses = list(attention.shown), attention.soft.shape[1]
-    walked = attention.choices is not None or attention.numbers is not None
-    columns = glimpses + walked
+    shown = list(attention.shown)
+    names = row_names(networks)
+    if len(networks) > 1 and len({network.estimator for network in networks}) == 1:
+        names = [str(network.settings.get("policy", "grid")) for network in networks]
     with matplotlib.rc_context(FONT):
         figure = Figure(
-            figsize=(1.75 * columns + 0.4, 1.85 * len(shown) + 0.8), layout="constrained"
+            figsize=(1.42 * len(shown) + 0.3, 1.4 * len(networks) + 0.55), layout="constrained"
         )
-        axes = figure.subplots(len(shown), columns, squeeze=False)
+        figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)
+        axes = figure.subplots(len(networks), len(shown), squeeze=False)
+        for k, (line, network, name) in enumerate(zip(axes, networks, names)):
+            for ax, b in zip(line, shown):
+                _path(ax, network, b, images[b])
+                if k == 0 and labels is not None:
+                    ax.set_title(_label(labels[b]), fontsize=9.5)
+            line[0].set_ylabel(name, fontsize=10)
+        figure.suptitle("Paths of glimpses, in their order", x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+VIEWS_OF_SEVERAL["glimpse_reader"] = glimpse_paths
+
+
+def _label(label: np.ndarray) -> str:
+    return f"label {', '.join(str(one) for one in np.atleast_1d(label) if one >= 0)}"
+
+
+@view("glimpse_reader")
+def glimpse_places(attention: Attention) -> Figure:
+    """One example per row: the probabilities of every glimpse over the picture. Readers with
+    continuous places have ellipses instead: mean and two standard deviations of the next place of
+    a few rows."""
+    images, labels = attention.need("image"), attention.field("label")
+    shown, glimpses = list(attention.shown), attention.soft.shape[1]
+    with matplotlib.rc_context(FONT):
+        figure = Figure(
+            figsize=(1.15 * glimpses + 0.4, 1.3 * len(shown) + 0.5), layout="constrained"
+        )
+        axes = figure.subplots(len(shown), glimpses, squeeze=False)
         for row, b in zip(axes, shown):
             for t in range(glimpses):
                 picture(row[t], images[b])
                 row[t].set_title(
-                    f"glimpse {t + 1}{_places(row[t], attention, b, t, images[b])}", fontsize=9
+                    f"{t + 1}{_places(row[t], attention, b, t, images[b])}", fontsize=9
                 )
             if labels is not None:
-                known = [str(label) for label in np.atleast_1d(labels[b]) if label >= 0]
-                row[0].set_ylabel(f"label {', '.join(known)}")
-            if walked:
-                _paths(row[-1], attention, b, side, images[b])
+                row[0].set_ylabel(_label(labels[b]))
         what = (
-            "mean and two deviations"
+            f"mean and two deviations, {_ROWS} rows"
             if attention.numbers is not None
             else "probabilities (darkest: the most probable place)"
         )
-        figure.suptitle(
-            f"Glimpses: {what}, paths of up to {_PATHS} rows ({attention.estimator})",
-            x=0.01,
-            ha="left",
-            fontsize=11,
-        )
+        figure.suptitle(f"Glimpses: {what} ({attention.estimator})", x=0.01, ha="left", fontsize=10)
     return figure
 
 
@@ -87,7 +111,7 @@ def _places(ax: Axes, attention: Attention, b: int, t: int, image: np.ndarray) -
     """Draws the distribution of places at step t; returns its part of the title."""
     height, width = image.shape
     if attention.numbers is not None:
-        for row, colour in zip(attention.rows(b), COLOURS[:_PATHS]):
+        for row, colour in zip(attention.rows(b), COLOURS[:_ROWS]):
             y, x = corner(
                 attention.numbers.mean[t, row], 1, height, width
             )  # axes count the centres of pixels
@@ -119,46 +143,38 @@ def _corners(
     return [window(int(c), grid, side, height, width) for c in attention.choices[:, row] if c >= 0]
 
 
-def _paths(ax: Axes, attention: Attention, example: int, side: int, image: np.ndarray) -> None:
-    picture(ax, image)
-    ax.set_title("paths", fontsize=9)
-    for i, row in enumerate(attention.rows(example)[:_PATHS]):
-        colour = (COLOURS[0], COLOURS[1], COLOURS[2])[i]
-        corners = _corners(attention, row, side, *image.shape)
-        for top, left in corners:
-            ax.add_patch(
-                Rectangle(
-                    (left - 0.5, top - 0.5),
-                    side,
-                    side,
-                    fill=False,
-                    edgecolor=colour,
-                    linewidth=1.2,
-                    alpha=0.8,
-                )
-            )
-        middle = np.array(
-            [(left + side / 2 - 0.5, top + side / 2 - 0.5) for top, left in corners]
-        ).reshape(-1, 2)
-        if attention.numbers is None:
-            middle = middle + (i - 1) * 0.02 * image.shape[0]  # separates paths over the same cells
-        ax.plot(
-            middle[:, 0],
-            middle[:, 1],
-            color=colour,
-            linestyle=LINES[i],
-            marker=MARKERS[i],
-            markersize=4,
-            linewidth=1.4,
+def _path(ax: Axes, attention: Attention, example: int, image: np.ndarray) -> None:
+    picture(ax, image, _INK)
+    if attention.choices is None and attention.numbers is None:
+        ax.text(0.5, 0.5, "weights, no path", transform=ax.transAxes, ha="center")
+        return
+    side = int(attention.settings.get("patch", 8))
+    corners = _corners(attention, int(attention.rows(example)[0]), side, *image.shape)
+    for top, left in corners:
+        corner_of_window = (left - 0.5, top - 0.5)
+        ax.add_patch(
+            Rectangle(corner_of_window, side, side, fill=False, edgecolor=COLOURS[1], linewidth=0.8)
         )
-        if i == 0:
-            for n, (x, y) in enumerate(middle):
-                ax.annotate(
-                    str(n + 1),
-                    (x, y),
-                    xytext=(3, 3),
-                    textcoords="offset points",
-                    fontsize=8,
-                    color=colour,
-                    fontweight="bold",
-                )
+    middle = np.array(
+        [(left + side / 2 - 0.5, top + side / 2 - 0.5) for top, left in corners]
+    ).reshape(-1, 2)
+    ax.plot(*middle.T, color=COLOURS[0], linewidth=1.4, marker="o", markersize=9)
+    there: dict[tuple[float, float], list[int]] = {}
+    for n, (x, y) in enumerate(middle, 1):
+        there.setdefault((float(x), float(y)), []).append(n)
+    for (x, y), numbers in there.items():
+        look = {"ha": "center", "va": "center_baseline", "fontsize": 7.5, "color": "white"}
+        if len(numbers) > 1:  # of several glimpses at one place
+            look["bbox"] = {"boxstyle": "round,pad=0.2", "color": COLOURS[0]}
+        ax.text(x, y, _together(numbers), **look)
+
+
+def _together(numbers: list[int]) -> str:
+    """Increasing numbers, those that follow each other as a range: 2–4, 6."""
+    ranges: list[list[int]] = []
+    for n in numbers:
+        if ranges and ranges[-1][-1] == n - 1:
+            ranges[-1].append(n)
+        else:
+            ranges.append([n])
+    return ", ".join(str(one[0]) if len(one) == 1 else f"{one[0]}–{one[-1]}" for one in ranges)

@@ -1,4 +1,4 @@
-"""Heat maps of attention, soft above hard."""
+"""Heat maps of attention, one row of panels for each network, or probabilities above choices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..drawing import FONT
+from ..drawing import FONT, broken
 from .attention import Attention
 
 COLOURS = "Blues"  # darker is more, in print and on screen
@@ -26,48 +26,77 @@ def show(ax: Axes, values: np.ndarray) -> None:
     ax.tick_params(which="both", length=0)
 
 
-def soft_above_hard(
-    attention: Attention,
+def row_names(networks: Sequence[Attention]) -> list[str]:
+    """What to call each network: its estimator, with settings only if two have the same."""
+    short = [network.estimator.split("[")[0] for network in networks]
+    named = [
+        name if short.count(name) == 1 else network.estimator
+        for name, network in zip(short, networks)
+    ]
+    return [name.replace("_", " ") for name in named]
+
+
+def soft_and_hard(attention: Attention) -> list[tuple[str, np.ndarray]]:
+    """The rows of one network: probabilities, and choices unless they are the same weights. Values
+    are means over an example's rows; for hard choices, the share of rows that made them."""
+    rows = [("probability", attention.soft)]
+    if attention.hard is not None and not (
+        attention.relaxed and np.allclose(attention.hard, attention.soft, equal_nan=True)
+    ):
+        rows.append(("weight" if attention.relaxed else "chosen", attention.hard))
+    return rows
+
+
+def stacked(
+    rows: Sequence[tuple[str, np.ndarray]],
+    shown: Sequence[int],
     title: str,
     columns: Callable[[int], Sequence[str]],
     steps: Callable[[int], Sequence[str]],
-    mark: Callable[[Axes, int, np.ndarray], None] | None = None,
-    cell: float = 0.34,
+    mark: Callable[[Axes, int, int], None] | None = None,
+    cell: float = 0.27,
 ) -> Figure:
-    """Steps x options for a few examples, side by side: probabilities above, choices below.
-    `columns` and `steps` name the options and steps of an example, as many as are drawn; `mark`
-    adds to the panel of an example and of these values. Values are means over an example's rows;
-    for hard choices, the share of rows that made them."""
-    shown = list(attention.shown)
-    kinds = [("soft", attention.soft)]
-    if attention.hard is not None:
-        kinds.append(("relaxed" if attention.relaxed else "hard", attention.hard))
+    """Steps x options [B, T, S] for a few examples, side by side, a row of panels for each named
+    array; of one example, the arrays are side by side. `columns` and `steps` name the options and
+    steps of an example, as many as are drawn; `mark` adds to the panel of a row and an example."""
     names = {b: (list(columns(b)), list(steps(b))) for b in shown}
-    widest = max(max(len(c), 4) for c, _ in names.values())
-    tallest = max(max(len(s), 2) for _, s in names.values())
     letters = [
         max((len(text) for pair in names.values() for text in pair[i]), default=1) for i in (0, 1)
     ]
-    left, above = 0.09 * min(letters[1], 18) + 0.15, 0.07 * min(letters[0], 18) + 0.35
-    width = len(shown) * (left + cell * widest + 0.25) + 0.3
-    height = len(kinds) * (above + cell * tallest) + 0.7
+    beside = len(shown) == 1 and len(rows) > 1
+    left, above = 0.085 * min(letters[1], 18) + 0.15, 0.07 * min(letters[0], 18) + 0.15
+    wide = [max(len(options), 4) * cell for options, _ in names.values()]
+    wide *= len(rows) if beside else 1
+    tall = max(max(len(places), 2) for _, places in names.values()) * cell
+    width = sum(wide) + (1 if beside else len(names)) * left + 0.4
+    height = above + (1 if beside else len(rows)) * (tall + 0.12) + 0.45 + 0.2 * beside
     with matplotlib.rc_context(FONT):
-        figure = Figure(figsize=(max(width, 5), height), layout="constrained")
-        axes = figure.subplots(len(kinds), len(shown), squeeze=False)
-        for row, (kind, values) in zip(axes, kinds):
-            for ax, b in zip(row, shown):
+        figure = Figure(figsize=(max(width, 3.5), height), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03)
+        shape = (1, len(rows)) if beside else (len(rows), len(names))
+        axes = figure.subplots(*shape, squeeze=False, gridspec_kw={"width_ratios": wide})
+        for r, (kind, values) in enumerate(rows):
+            line = axes[:, r] if beside else axes[r]
+            for ax, b in zip(line, shown):
                 options, places = names[b]
                 show(ax, values[b][: len(places), : len(options)])
-                ax.set_xticks(
-                    range(len(options)), options, rotation=60, ha="left", rotation_mode="anchor"
-                )
+                ax.set_xticks(range(len(options)))
                 ax.xaxis.tick_top()
+                ax.set_xticklabels(
+                    options if beside or r == 0 else [],
+                    rotation=60,
+                    ha="left",
+                    rotation_mode="anchor",
+                )
                 ax.tick_params(which="both", length=0)
-                ax.set_yticks(range(len(places)), places)
+                ax.set_yticks(range(len(places)), [""] * len(places) if beside and r else places)
                 for spine in ax.spines.values():
                     spine.set_visible(False)
                 if mark:
-                    mark(ax, b, values[b][: len(places), : len(options)])
-            row[0].set_ylabel(kind)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+                    mark(ax, r, b)
+            if beside:
+                line[0].set_xlabel(kind)
+            else:
+                line[0].set_ylabel(broken(kind, max(tall, 0.9), FONT["axes.labelsize"]))
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     return figure

@@ -53,22 +53,23 @@ def programs(attention: Attention) -> Figure:
     names = {b: words_of_columns(attention, b) for b in shown}
     steps, rows = soft.shape[1], max(int(attention.need("table_rows")[b]) for b in shown)
     widest = max(len(names[b]) for b in shown)
+    chosen = attention.choices
     with matplotlib.rc_context(FONT):
-        height = 0.26 * max(rows + 1, steps) + 1.3
+        height = 0.2 * max(rows + 1, steps) + 1.1
         figure = Figure(
-            figsize=(1.4 * widest + 4.6, height * len(shown) + 0.5), layout="constrained"
+            figsize=(0.6 * widest + 2.5 + 0.38 * widest + 0.5, height * len(shown) + 0.35),
+            layout="constrained",
         )
+        figure.get_layout_engine().set(w_pad=0.03, h_pad=0.05)
         axes = figure.subplots(
             len(shown),
             3,
             squeeze=False,
-            gridspec_kw={"width_ratios": [0.8 * widest, 4.2, 0.6 * widest]},
+            gridspec_kw={"width_ratios": [0.6 * widest, 2.5, 0.38 * widest]},
         )
         for line, b in zip(axes, shown):
             line[0].set_title(
-                textwrap.shorten(asked(attention, b), 110, placeholder="…"),
-                loc="left",
-                fontsize=9.5,
+                textwrap.shorten(asked(attention, b), 80, placeholder="…"), loc="left", fontsize=10
             )
             _table(line[0], attention, b, names[b], rows)
             before = (
@@ -78,46 +79,30 @@ def programs(attention: Attention) -> Figure:
                 ((line[1], OPERATIONS, operations[b]), (line[2], names[b], columns[b]))
             ):
                 show(ax, soft[b, :, d, : len(labels)])
-                ax.set_xticks(
-                    range(len(labels)),
-                    labels,
-                    rotation=40,
-                    ha="right",
-                    rotation_mode="anchor",
-                    fontsize=8,
+                ax.set_xticks(range(len(labels)))
+                ax.set_xticklabels(
+                    labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=9
                 )
-                ax.set_yticks(range(steps), range(1, steps + 1))
+                ax.set_yticks(range(steps), range(1, steps + 1) if d == 0 else [""] * steps)
                 for t, option in enumerate(gold):
                     if option >= 0:
-                        ax.add_patch(
-                            Rectangle(
-                                (option - 0.5, before + t - 0.5),
-                                1,
-                                1,
-                                fill=False,
-                                edgecolor="#D55E00",
-                                linewidth=1.8,
-                                clip_on=False,
-                            )
-                        )
-                if attention.choices is not None:
-                    path = attention.choices[:, attention.rows(b)[d]]
+                        corner = (option - 0.5, before + t - 0.5)
+                        look = {"edgecolor": "#D55E00", "linewidth": 1.8}
+                        ax.add_patch(Rectangle(corner, 1, 1, fill=False, clip_on=False, **look))
+                if chosen is not None:
+                    path = chosen[:, attention.rows(b)[d]]
                     there = path >= 0
+                    look = {"color": "white", "markeredgecolor": "black", "linestyle": ""}
                     ax.plot(
-                        path[there],
-                        np.arange(steps)[there],
-                        color="#D55E00",
-                        marker="o",
-                        markersize=5,
-                        linestyle="",
+                        path[there], np.arange(steps)[there], marker="o", markersize=5.5, **look
                     )
             line[1].set_ylabel("step")
-        dots = "; dots: choices of one row" if attention.choices is not None else ""
+        dots = "; dots: choices of one row" if chosen is not None else ""
         figure.suptitle(
             f"Programs ({attention.estimator}; outlined: true program{dots})",
             x=0.01,
             ha="left",
-            fontsize=11,
+            fontsize=10,
         )
     return figure
 

@@ -12,8 +12,8 @@ from .attention import Attention
 View = Callable[[Attention], Figure]
 #: By model name; "" for views of every model, "*" for views of models without their own view.
 VIEWS: dict[str, list[View]] = {}
-#: By model name: a view of two networks on the same batch, the first above the second.
-VIEWS_OF_TWO: dict[str, Callable[[Attention, Attention], Figure]] = {}
+#: By model name: a view of one or several networks on the same batch, one below the other.
+VIEWS_OF_SEVERAL: dict[str, Callable[..., Figure]] = {}
 
 
 def view(model: str) -> Callable[[View], View]:
@@ -26,19 +26,19 @@ def view(model: str) -> Callable[[View], View]:
     return register
 
 
-def view_of_two(first: Attention, second: Attention) -> Callable[[Attention, Attention], Figure]:
-    """The view of two networks. InputError if their model has none, or their batches differ."""
-    if first.model != second.model or first.model not in VIEWS_OF_TWO:
-        models = first.model if first.model == second.model else f"{first.model} and {second.model}"
+def view_of_several(*networks: Attention) -> Callable[..., Figure]:
+    """The view of several networks. InputError if their model has none, or their batches differ."""
+    models = sorted({network.model for network in networks})
+    if len(models) > 1 or models[0] not in VIEWS_OF_SEVERAL:
         raise InputError(
-            f"{models}: two files are drawn together for {', '.join(VIEWS_OF_TWO)} alone; "
-            "give one file"
+            f"{' and '.join(models)}: several files are drawn together for "
+            f"{', '.join(VIEWS_OF_SEVERAL)} alone; give one file"
         )
-    if not first.batch.equals(second.batch):
+    if not all(network.batch.equals(networks[0].batch) for network in networks):
         raise InputError(
-            "the files have other examples; compute both with the same task, --batch and --seed"
+            "the files have other examples; compute all with the same task, --batch and --seed"
         )
-    return VIEWS_OF_TWO[first.model]
+    return VIEWS_OF_SEVERAL[models[0]]
 
 
 def views_of(model: str) -> list[View]:

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from .attention import Attention
-from .maps import soft_above_hard
-from .registry import view
+from .maps import row_names, soft_and_hard, stacked
+from .registry import VIEWS_OF_SEVERAL, view
 
 
 def words(attention: Attention, field: str, example: int) -> list[str]:
@@ -31,46 +31,43 @@ def read_at_once(values: np.ndarray) -> list[list[int]]:
 
 
 @view("translator")
-def alignments(attention: Attention) -> Figure:
-    """Target words down, source words across, followed by the null position if the network has one.
-    Outlined: the true alignment, if it is known. Dots: the source words that one target word reads
-    at once, two or more with a share of at least `_AT_ONCE` each, as French "l'" reads "the" and
-    "man" (Bahdanau et al. 2015, sec. 5.2.1)."""
+def alignments(*networks: Attention) -> Figure:
+    """Target words down, source words across, followed by the null position if the network has one;
+    the probabilities of several networks, or of one, with its choices below. Outlined: the true
+    alignment, if it is known. Dots: the source words that one target word reads at once, two or
+    more with a share of at least `_AT_ONCE` each, as French "l'" reads "the" and "man" (Bahdanau et
+    al. 2015, sec. 5.2.1)."""
+    attention = networks[0]
     null = ["(none)"] if attention.settings.get("null") else []
     gold = attention.field("alignment")
+    rows = soft_and_hard(attention)
+    if len(networks) > 1:
+        rows = [(name, one.soft) for name, one in zip(row_names(networks), networks)]
 
-    def mark(ax: Axes, b: int, values: np.ndarray) -> None:
-        for t, read in enumerate(read_at_once(values)):
+    def mark(ax: Axes, row: int, b: int) -> None:
+        for t, read in enumerate(read_at_once(rows[row][1][b])):
             ax.plot(read, [t] * len(read), "o", color="#D55E00", markersize=4)
-        if gold is not None:
-            for t, place in enumerate(gold[b]):
-                if place >= 0:
-                    ax.add_patch(
-                        Rectangle(
-                            (place - 0.5, t - 0.5),
-                            1,
-                            1,
-                            fill=False,
-                            edgecolor="#D55E00",
-                            linewidth=1.8,
-                            clip_on=False,
-                        )
+        for t, place in enumerate(gold[b] if gold is not None else []):
+            if place >= 0:
+                corner = (place - 0.5, t - 0.5)
+                ax.add_patch(
+                    Rectangle(
+                        corner, 1, 1, fill=False, edgecolor="#D55E00", linewidth=1.8, clip_on=False
                     )
+                )
 
-    marks = ["; outlined: the true one"] if gold is not None and np.any(gold >= 0) else []
-    if any(
-        read
-        for b in attention.shown
-        for values in (attention.soft, attention.hard)
-        if values is not None
-        for read in read_at_once(values[b])
-    ):
-        marks.append("; dots: words read at once")
-    title = f"Alignment ({attention.estimator}{''.join(marks)})"
-    return soft_above_hard(
-        attention,
-        title,
+    marks = ["darker: more probable"]
+    marks += ["outlined: true link"] if gold is not None and np.any(gold >= 0) else []
+    if any(read for _, values in rows for b in attention.shown for read in read_at_once(values[b])):
+        marks.append("dots: read at once")
+    return stacked(
+        rows,
+        attention.shown,
+        ("" if len(networks) > 1 else f"{attention.estimator}; ") + "; ".join(marks),
         lambda b: words(attention, "source", b) + null,
         lambda b: words(attention, "target", b),
         mark,
     )
+
+
+VIEWS_OF_SEVERAL["translator"] = alignments

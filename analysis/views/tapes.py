@@ -49,12 +49,19 @@ def tape_heads(attention: Attention) -> Figure:
     lengths = attention.need("length")
     shown = list(attention.shown)
     tapes = {b: given[b, : lengths[b]][answer[b, : lengths[b], 0] < 0] for b in shown}
-    tall = max(int(np.ceil(float(attention.settings.get("time", 1)) * lengths[b])) for b in shown)
-    widths = [max(len(tapes[b]), 6) for b in shown]
-    heights = [0.13 * given.shape[2] + 0.1, 0.17 * tall + 0.3]
+    walks = {}
+    if attention.choices is not None:
+        walks = {b: paths(attention, int(attention.rows(b)[0]) // 3) for b in shown}
+    tall = max((len(writes) for _, _, writes in walks.values()), default=6)
+    spans = {b: (0, max(len(tapes[b]), 4) - 1) for b in shown}
+    for b, (at_input, at_memory, _) in walks.items():
+        every = [*at_input[:-1], *at_memory[:-1], *spans[b]]
+        spans[b] = (min(every), max(every))
+    widths = [last - first + 1 for first, last in spans.values()]
+    heights = [0.13 * given.shape[2] + 0.1, 0.15 * tall + 0.3]
     with matplotlib.rc_context(FONT):
         figure = Figure(
-            figsize=(sum(0.22 * n + 0.8 for n in widths) + 0.6, sum(heights) + 1.3),
+            figsize=(sum(0.2 * n + 0.35 for n in widths) + 0.6, sum(heights) + 1.05),
             layout="constrained",
         )
         axes = figure.subplots(
@@ -63,49 +70,35 @@ def tape_heads(attention: Attention) -> Figure:
             squeeze=False,
             gridspec_kw={"height_ratios": heights, "width_ratios": widths},
         )
-        for column, b in enumerate(shown):
-            above, below = axes[:, column]
+        for (above, below), b in zip(axes.T, shown):
             show(above, np.abs(tapes[b]).T)
-            above.set_yticks([])
-            above.set_title(f"example {b + 1}", fontsize=9.5)
-            if column == 0:
-                above.set_ylabel("tape", rotation=0, ha="right", va="center")
-                below.set_ylabel("step")
-            below.set_xlabel("cell")
-            below.set_ylim(tall + 0.7, 0.3)
-            if attention.choices is None:
-                below.text(0.5, 0.5, "weights, no path", transform=below.transAxes, ha="center")
-                continue
-            at_input, at_memory, writes = paths(attention, int(attention.rows(b)[0]) // 3)
-            steps = np.arange(1, len(writes) + 1)
-            below.plot(
-                at_memory[:-1],
-                steps,
-                color=COLOURS[0],
-                linewidth=1.2,
-                linestyle="--",
-                label="memory",
-            )
-            below.plot(at_input[:-1], steps, color=COLOURS[1], linewidth=1.4, label="input")
-            below.plot(
-                at_input[:-1][writes],
-                steps[writes],
-                color=COLOURS[1],
-                marker="o",
-                markersize=4,
-                linestyle="",
-            )
-            left = min(at_input.min(), at_memory.min(), 0)
-            right = max(at_input.max(), at_memory.max(), len(tapes[b]) - 1)
             for ax in (above, below):
                 ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-                ax.set_xlim(left - 0.5, right + 0.5)
-        if attention.choices is not None:
-            axes[1, -1].legend(loc="lower right", fontsize=8)
+                ax.set_xlim(spans[b][0] - 0.5, spans[b][1] + 0.5)
+            above.set_yticks([])
+            above.set_xticklabels([])
+            below.set_xlabel("cell")
+            below.set_ylim(tall + 0.7, 0.3)
+            below.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+            if b not in walks:
+                below.text(0.5, 0.5, "weights, no path", transform=below.transAxes, ha="center")
+                continue
+            at_input, at_memory, writes = walks[b]
+            steps = np.arange(1, len(writes) + 1)
+            look = {"color": COLOURS[0], "linewidth": 1.2, "linestyle": "--"}
+            below.plot(at_memory[:-1], steps, label="memory head", **look)
+            look = {"color": COLOURS[1], "linewidth": 1.6}
+            below.plot(at_input[:-1], steps, label="input head", **look)
+            look = {"color": COLOURS[1], "marker": "o", "markersize": 5, "linestyle": ""}
+            below.plot(at_input[:-1][writes], steps[writes], label="writes", **look)
+        axes[0, 0].set_ylabel("tape", rotation=0, ha="right", va="center")
+        axes[1, 0].set_ylabel("step")
+        if walks:
+            handles = axes[1, 0].get_legend_handles_labels()
+            room = 0.27 / figure.get_size_inches()[1]
+            figure.get_layout_engine().set(rect=(0, room, 1, 1 - room))
+            figure.legend(*handles, loc="lower center", ncols=3, frameon=False, fontsize=9)
         figure.suptitle(
-            f"Heads of one row, step by step; dots: writes ({attention.estimator})",
-            x=0.01,
-            ha="left",
-            fontsize=11,
+            f"Heads, step by step ({attention.estimator})", x=0.01, ha="left", fontsize=10
         )
     return figure

@@ -1,18 +1,19 @@
 #!/usr/bin/python3
-"""How often the intervals of `hardgrad measure` hold the truth on trained networks: results/reference/coverage.md.
+"""How often the intervals of `hardgrad measure` hold the truth on trained networks, as tables.
 
-    results/reference/coverage.py build/release/hardgrad --data DIR --measured results/coverage.jsonl >results/reference/coverage.md
+    results/reference/coverage.py build/release/hardgrad --data DIR --measured results/coverage.jsonl
 
 Trains the twelve networks of experiments/configs/coverage.toml on the real files in DIR, and measures eight estimators on each with twenty
 seeds of the noise and default settings, always by sampling. The truth is enumerated, or found by 30,000 replicates. Then networks off policy
-and at a low temperature, with the truth of each seed. About an hour and a half on one core. Measurements in --measured are not made again:
+and at a low temperature, with the truth of each seed. *Marked*: measurements with a `?`, left out of the shares. With --all, *mean* and
+*spread* are those of the unmarked variances, over the truth, and p is the share of plain p-values below .05 of estimators without bias.
+About an hour and a half on one core. Measurements in --measured are not made again:
 it may be stopped at any time, and goes on with the rows that have the fewest seeds. --again ESTIMATOR measures rows of an estimator anew.
 """
 import argparse
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import time
@@ -24,21 +25,6 @@ ESTIMATORS = ["reinforce", "rloo[samples=4]", "unordered_set", "sum_and_sample",
 OFF_POLICY = ["policy_gradient[ratio=sequence,samples=2]", "policy_gradient[preset=dapo,samples=2]", "policy_gradient[preset=gspo,samples=2]"]
 QUANTITIES = ("variance", "squared_bias", "cosine")
 SEEDS = 20
-
-HEAD = """# Coverage of the intervals
-
-On trained networks and off policy, most intervals of `hardgrad measure` hold the truth nearly as often as stated.
-Exceptions are in the table. `unordered_set` needs two rare draws at once: at probabilities of .001 each, 4,096
-replicates show such a pair twice, and the variance is too low by two fifths without a mark.
-
-[`coverage.py`](coverage.py) trains the twelve small networks of
-[`coverage.toml`](../../experiments/configs/coverage.toml), whose choices are then peaked, and measures each estimator
-with up to twenty seeds: four examples, 256 replicates, doubled up to 4,096, always by sampling (`--sampled`). The
-truth is enumerated ("exact"), or comes from 30,000 replicates. A share of 20 has a standard error of 5% at 95%.
-*Marked*: measurements with a `?`, left out of the shares. With `--all`, *mean* and *spread* are those of the unmarked
-variances, over the truth, and p is the share of plain p-values below .05 of estimators without bias. Off policy,
-networks and truths differ from seed to seed.
-"""
 
 
 def measured(binary, where, spec, *options):
@@ -117,24 +103,15 @@ def kind_of(network):
     return "Off policy" if network.startswith("off policy") else "Cold" if network.startswith("cold") else "Trained networks"
 
 
-def totals(rows, kept):
-    """A sentence for each kind; `kept` are those of another page, by kind."""
+def totals(rows):
+    """A sentence for each kind."""
     for kind in KINDS:
         of = [one for one in rows if kind_of(one["network"]) == kind]
         held = {quantity: [sum(one["held"][quantity][place] for one in of) for place in (0, 1)] for quantity in QUANTITIES}
         marked, runs = (sum(one[key] for one in of) for key in ("marked", "runs"))
-        if kind in kept:
-            yield kept[kind][0]
-        elif runs:
+        if runs:
             shares = ", ".join(f"{quantity.replace('_', ' ')} {100 * held[quantity][0] / held[quantity][1]:.1f}%" for quantity in QUANTITIES)
             yield f"- {kind}: {shares}; {100 * marked / runs:.0f}% of {runs:,} marked."
-
-
-def kept_of(page, kinds):
-    """From a page of this script, of each kind: its total and its lines of the table."""
-    lines = page.read_text().splitlines()
-    return {kind: [next(line for line in lines if line.startswith(f"- {kind}:")),
-                   *(line for line in lines if line.startswith("| ") and "`" in line and kind_of(line) == kind)] for kind in kinds}
 
 
 def jobs(options):
@@ -207,8 +184,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of each row")
     parser.add_argument("--minutes", type=float, default=math.inf, help="after which no measurement is begun")
     parser.add_argument("--again", action="append", default=[], metavar="ESTIMATOR", help="whose finished measurements do not count")
-    parser.add_argument("--keep", metavar="PAGE", help="a page of before, whose rows stand where a kind's measurements are not complete")
-    parser.add_argument("--print", action="store_true", help="print the page of the finished measurements, and make none")
+    parser.add_argument("--print", action="store_true", help="print the tables of the finished measurements, and make none")
     parser.add_argument("--all", action="store_true", help="print every row")
     options = parser.parse_args()
     if options.data:
@@ -222,28 +198,15 @@ def main():
         left_out += not seeds and ((name, spec) not in made.truths or truth is not None)
         if seeds:
             rows.append(row_of(name, spec, "exact" if own_truth else truth["source"], seeds))
-    fewest = {kind: min((len(made.seeds.get((name, spec), {})) for name, _, spec, _ in every if kind_of(name) == kind
-                         and made.truths.get((name, spec), True)), default=0) for kind in KINDS}
-    short = [kind for kind in KINDS if fewest[kind] < options.seeds and kind != "Cold"] if options.keep else []
-    kept = kept_of(Path(options.keep), [kind for kind in short if fewest[kind] < 8]) if options.keep else {}
-    rows = [one for one in rows if kind_of(one["network"]) not in kept]
-    print(HEAD)
-    if kept:
-        lacking = re.search(r"(\d+) of (?:the|their) rows", Path(options.keep).read_text())
-        print(f"**Measured before:** {', '.join(kind.lower() for kind in kept)}, whose replicates are drawn as they were"
-              + (f"; {lacking[1]} of their rows\nare not measured yet.\n" if lacking else ".\n"))
-    elif left_out:
+    if left_out:
         print(f"**Not measured yet:** {left_out} of the rows.\n")
-    print("**Not re-made:** the table is the output of `coverage.py`; the measurements are not kept here.\n")
-    print("Unmarked intervals hold the truth in\n", *totals(rows, kept), "", sep="\n")
+    print("Unmarked intervals hold the truth in\n", *totals(rows), "", sep="\n")
     shown = rows if options.all else list(filter(stands_out, rows))
     if not options.all:
         print("Rows where an interval holds the truth in less than 80% of the runs, or where a quarter of the runs is marked\n"
               "(`--print --all` prints all):\n")
     print("| network | estimator | truth | marked | variance | squared bias | cosine |" + (" mean | spread | p < .05 |" if options.all else ""))
     print("|---" * (10 if options.all else 7) + "|")
-    for text in (text for lines in kept.values() for text in lines[1:]):
-        print(text)
     for one in shown:
         print(line(one, options.all))
 

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""25 estimators on a network of PyTorch, before and after training, as a page: `hardgrad.torch.Monitor`.
+"""25 estimators on a network of PyTorch, before and after training, as a page and a figure: `hardgrad.torch.Monitor`.
 
-    PYTHONPATH=build/release/python results/reference/own_network.py >results/reference/own_network.md
-
-Four minutes on one core. --all prints the whole comparisons instead.
+    PYTHONPATH=build/release/python results/reference/own_network.py --measure    # four minutes of one core: data/own_network.json
+    results/reference/own_network.py >results/reference/own_network.md            # the page, from that file
+    results/reference/own_network.py --figure results/reference/own_network.png
 """
+import argparse
+import json
 import sys
 import textwrap
+from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-from torch import nn
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import hardgrad
-import hardgrad.torch
+FILE = Path(__file__).parent / "data/own_network.json"
 
 ESTIMATORS = [
     "reinforce", "reinforce[samples=4]", "moving_baseline", "nvil", "self_critic", "soft_baseline", "rloo[samples=2]", "rloo[samples=4]",
@@ -27,95 +27,145 @@ SHOWN = ["straight_through", "reinmax", "group_normalised[samples=4]", "disarm",
 
 HEAD = """# Estimators on a network of one's own
 
-The ranking of unbiased estimators changes in training, and the bias of relaxations grows. `rebar` moves from rank 14
-to 3 with 50 bits. `straight_through`, first and without a significant bias before training, has a bias of .13 to .18
-of the gradient after it.
+The ranking of unbiased estimators changes in training, and the bias of relaxations grows. `rebar` moves from rank 13
+to 3 with 50 bits; `straight_through`, first and without a significant bias before training, has a bias of .12 of the
+gradient after it.
 
-**Not re-made:** 0.1 core-hours; the tables are the output of [`own_network.py`](own_network.py); its
-results are not kept.
+![variance of ten estimators before and after training, of two networks](own_network.png)
 
-The script measures 25 estimators on an autoencoder in PyTorch with [`Monitor`](../../experiments/python/README.md),
-before training and after 600 steps by `rloo[samples=4]`: once with 50 bits and 100,000 parameters, and once with 8
-bits (`--all` prints both, all estimators, with variance, cosine and time). *Rank*: 1 + the number of estimators, of
-all 25, that are better beyond noise (all pairs together); *biased*: a bias was found (p < .05, corrected). Bias is
-relative to the gradient, with its 95% interval ("<": not significant). `double_cv`, `nvil`, `rebar` and `relax`
-learned for 200 steps before.
+[`own_network.py`](own_network.py) measures 25 estimators on an autoencoder in PyTorch with
+[`Monitor`](../../experiments/python/README.md), before training and after 600 steps by `rloo[samples=4]`, and prints
+this page from [its file](data/own_network.json) (`--figure` draws the picture). The tables show ten. *Rank*: 1 + the
+number of estimators, of all 25, that are better beyond noise (all pairs together); *biased*: a bias was found
+(p < .05, corrected). Bias is relative to the gradient, with its 95% interval ("<": not significant). `double_cv`,
+`nvil`, `rebar` and `relax` learned for 200 steps before.
 
-- With 8 bits `disarm` is first before training; after it `disarm`, `unordered_set`, `carms` and `rloo[samples=8]` do
-  not differ beyond noise.
+- With 8 bits `disarm` is first before training; after it `disarm`, `unordered_set` and `carms` do not differ beyond
+  noise.
 - A baseline that does not see the other samples falls behind: `nvil` equals `rloo[samples=4]` before training and has
   15 times its variance x rows after it (50 bits).
-- A learned control alone (`relax[relaxed_model=false]`) stays at the level of `reinforce`.
-- `group_normalised[samples=4]` has the least variance and a bias of .56 to .61 after training with 50 bits.
+- `group_normalised[samples=4]` has the least variance and a bias of .56 after training with 50 bits.
 """
 
 
-class Autoencoder(nn.Module):
-    def __init__(self, pixels, bits, hidden):
-        super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(pixels, hidden), nn.Tanh(), nn.Linear(hidden, bits))
-        self.decoder = nn.Sequential(nn.Linear(bits, hidden), nn.Tanh(), nn.Linear(hidden, pixels))
-
-    def loss(self, x, estimator):
-        def errors(z, example):
-            return F.binary_cross_entropy_with_logits(self.decoder(z), x[example], reduction="none").sum(1)
-        return hardgrad.torch.expectation(self.encoder(x), errors, estimator, bits=True).mean()
-
-
-def bars(count, size):
-    """Pictures [count, size^2] of rows and columns, each lit with probability 1/5."""
-    rows, columns = torch.rand(count, size, 1) < 0.2, torch.rand(count, 1, size) < 0.2
-    return (rows | columns).float().flatten(1)
-
-
 def followed(size, bits, hidden, replicates):
-    """The number of parameters, and the comparisons by step."""
+    """A record of the comparisons by step, of an autoencoder of size^2 pixels."""
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+
+    import hardgrad.torch
+
+    torch.set_num_threads(1)
     torch.manual_seed(1)
-    network, data = Autoencoder(size * size, bits, hidden), bars(16, size)
-    count = sum(p.numel() for p in network.parameters())
-    monitor = hardgrad.torch.Monitor(lambda estimator: network.loss(data, estimator), network.parameters(), ESTIMATORS, STEPS,
-                                     replicates=replicates, by="rows")
-    adam = torch.optim.Adam(network.parameters(), 0.002)
+    pixels = size * size
+    encoder = nn.Sequential(nn.Linear(pixels, hidden), nn.Tanh(), nn.Linear(hidden, bits))
+    decoder = nn.Sequential(nn.Linear(bits, hidden), nn.Tanh(), nn.Linear(hidden, pixels))
+
+    def loss(x, estimator):
+        def errors(z, example):
+            return F.binary_cross_entropy_with_logits(decoder(z), x[example], reduction="none").sum(1)
+        return hardgrad.torch.expectation(encoder(x), errors, estimator, bits=True).mean()
+
+    def bars(count):
+        """Pictures [count, size^2] of rows and columns, each lit with probability 1/5."""
+        rows, columns = torch.rand(count, size, 1) < 0.2, torch.rand(count, 1, size) < 0.2
+        return (rows | columns).float().flatten(1)
+
+    data, parameters = bars(16), [*encoder.parameters(), *decoder.parameters()]
+    monitor = hardgrad.torch.Monitor(lambda estimator: loss(data, estimator), parameters, ESTIMATORS, STEPS, replicates=replicates, by="rows")
+    adam = torch.optim.Adam(parameters, 0.002)
     for step in range(STEPS + 1):
         monitor(step)
         adam.zero_grad()
-        network.loss(bars(16, size), "rloo[samples=4]").backward()
+        loss(bars(16), "rloo[samples=4]").backward()
         adam.step()
-    return count, monitor.results
+    return {"bits": bits, "parameters": sum(p.numel() for p in parameters), "replicates": replicates,
+            "steps": {step: recorded(found) for step, found in monitor.results.items()}}
 
 
-def table(results):
+def recorded(found):
+    """A comparison as numbers of six digits: its reference, and each estimator in its order."""
+    def rounded(x):
+        return float(f"{x:.6g}")
+
+    one = found.measured[0]
+    return {"reference": found.reference, "length": rounded(one.estimand_norm), "error": rounded(one.estimand_standard_error), "estimators": [
+        {"name": each.estimator, "rank": None if found.biased(each.estimator) else found.rank[each.estimator],
+         "work": rounded(each.work_normalised_variance), "bias": rounded(each.relative_bias),
+         "interval": [rounded(end) for end in each.intervals["relative_bias"]]} for each in found.ordered()]}
+
+
+def table(steps):
     """Rank, variance x rows and bias of SHOWN at every step, in the order of the last one."""
-    lines = ["| estimator | " + " | ".join(f"rank, step {step} | variance x rows | relative bias" for step in results) + " |",
-             "|---" * (1 + 3 * len(results)) + "|"]
-    for one in results[STEPS].ordered():
-        if one.estimator in SHOWN:
-            cells = [cell for found in results.values() for cell in cells_of(found, found[one.estimator])]
-            lines.append(f"| `{one.estimator}` | " + " | ".join(cells) + " |")
+    lines = ["| estimator | " + " | ".join(f"rank, step {step} | variance x rows | relative bias" for step in steps) + " |",
+             "|---" * (1 + 3 * len(steps)) + "|"]
+    of = [{each["name"]: each for each in found["estimators"]} for found in steps.values()]
+    for name in of[-1]:
+        if name in SHOWN:
+            lines.append(f"| `{name}` | " + " | ".join(cell for found in of for cell in cells_of(found[name])) + " |")
     return "\n".join(lines)
 
 
-def cells_of(found, one):
-    low, high = one.intervals["relative_bias"]
-    bias = f"< {high:.3g}" if low == 0 else f"{one.relative_bias:.3g} [{low:.3g}, {high:.3g}]"
-    return ["biased" if found.biased(one.estimator) else f"{found.rank[one.estimator]:.0f}", f"{one.work_normalised_variance:.3g}", bias]
+def cells_of(one):
+    low, high = one["interval"]
+    bias = f"< {high:.3g}" if low == 0 else f"{one['bias']:.3g} [{low:.3g}, {high:.3g}]"
+    return ["biased" if one["rank"] is None else f"{one['rank']:.0f}", f"{one['work']:.3g}", bias]
 
 
 def reference_of(found):
-    one = found.measured[0]
-    error = f" (standard error {one.estimand_standard_error:.2g})" if one.estimand_standard_error > 0 else ""
-    return f"{found.reference}, length {one.estimand_norm:.3g}{error}"
+    error = f" (standard error {found['error']:.2g})" if found["error"] > 0 else ""
+    return f"{found['reference']}, length {found['length']:.3g}{error}"
+
+
+def page(records):
+    """The page, from the records of the file."""
+    parts = [HEAD]
+    for one in records:
+        references = "; ".join(f"step {step}: {reference_of(found)}" for step, found in one["steps"].items())
+        said = f"{one['replicates']} estimates each. Reference: {references}."
+        parts += [f"## {one['bits']} bits, {one['parameters']:,} parameters\n",
+                  textwrap.fill(said, 118, break_on_hyphens=False) + "\n", table(one["steps"]) + "\n"]
+    return "\n".join(parts)
+
+
+def figure(records):
+    """Variance x rows of SHOWN before and after training, of each network."""
+    import matplotlib.pyplot as plt
+
+    from analysis.style import line_styles
+
+    drawn, axes = plt.subplots(1, len(records), figsize=(3.1 * len(records), 3.9), constrained_layout=True, squeeze=False)
+    looks = line_styles(SHOWN)
+    for ax, one in zip(axes[0], records):
+        of = [{each["name"]: each for each in found["estimators"]} for found in one["steps"].values()]
+        for name in SHOWN:
+            look, values = looks[name], [found[name]["work"] for found in of]
+            ax.plot(range(len(of)), values, color=look.colour, marker=look.marker, linestyle=look.line, label=name.split("[")[0].replace("_", " "))
+        ax.set(yscale="log", title=f"{one['bits']} bits", xticks=range(len(of)), xticklabels=[f"step {step}" for step in one["steps"]],
+               xlim=(-0.2, len(of) - 0.8))
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    axes[0, 0].set_ylabel("variance × rows")
+    drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", ncols=3, fontsize=8, frameon=False, bbox_to_anchor=(0.5, -0.2))
+    return drawn
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measure", action="store_true", help="write the file")
+    parser.add_argument("--figure", help="write the figure instead of the page")
+    options = parser.parse_args()
+    if options.measure:
+        records = [followed(*sizes) for sizes in ((21, 50, 100, 256), (6, 8, 16, 1024))]
+        FILE.write_text(json.dumps(records, indent=1) + "\n")
+        return
+    records = json.loads(FILE.read_text())
+    if options.figure:
+        figure(records).savefig(options.figure, dpi=150, bbox_inches="tight")
+    else:
+        print(page(records), end="")
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(HEAD)
-    for size, bits, hidden, replicates in ((21, 50, 100, 256), (6, 8, 16, 1024))[:2 if "--all" in sys.argv else 1]:
-        count, results = followed(size, bits, hidden, replicates)
-        print(f"## {bits} bits, {count:,} parameters\n")
-        if "--all" in sys.argv:
-            print("\n\n".join(f"Step {step}\n\n```\n{found}\n```" for step, found in results.items()) + "\n", flush=True)
-            continue
-        references = "; ".join(f"step {step}: {reference_of(found)}" for step, found in results.items())
-        print(textwrap.fill(f"{replicates} estimates each. Reference: {references}.", 118, break_on_hyphens=False) + "\n")
-        print(table(results) + "\n", flush=True)
+    main()

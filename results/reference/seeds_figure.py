@@ -26,7 +26,7 @@ def labels(rows):
         words = [word.replace("`", "") for word in words]
         above = words[0] = words[0] or above
         words = [*words[:-1], words[-1].split("[")[0]] if len(words) > 1 else words
-        found.append("\n".join(textwrap.wrap(", ".join(words), 44, break_long_words=False)))
+        found.append("\n".join(textwrap.wrap(", ".join(words), 32, break_long_words=False)))
     return found
 
 
@@ -43,7 +43,7 @@ def main():
     names = labels(rows)[::-1]
     rows = rows[::-1]
     percent = all(0 <= value <= 1 for _, values in rows for value in values)
-    figure, axis = plt.subplots(figsize=(8, 0.8 + 0.36 * len(rows)), constrained_layout=True)
+    figure, axis = plt.subplots(figsize=(6.4, 0.8 + 0.36 * len(rows)), constrained_layout=True)
     for y, (_, values) in enumerate(rows):
         shown = np.asarray(values) * (100 if percent else 1)
         axis.plot(shown, np.full(len(shown), y), linestyle="", marker=MARKERS[0], markersize=5, color=COLOURS[0], alpha=0.6)

@@ -2,7 +2,7 @@
 """Every estimator on the checkpoints of experiments/configs/trained.toml, as tables of the ranking during training.
 
     hardgrad run experiments/configs/trained.toml && hardgrad merge results/trained-run --out results/trained.h5
-    results/reference/trained.py results/trained.h5 results/trained-run --measured results/trained.jsonl >results/reference/trained.md
+    results/reference/trained.py results/trained.h5 results/trained-run --measured results/trained.jsonl
 
 About half an hour on one core. Checkpoints in --measured are not measured again.
 """
@@ -17,29 +17,6 @@ SETTINGS = ["--replicates", "256", "--most-replicates", "256", "--adapt", "200",
 EXAMPLES = {"glimpse": 16, "belief": 32}  # more examples for nearly deterministic networks; else 4
 POINTS = {300: "10%", 1500: "50%", 3000: "end"}
 
-HEAD = """# Every estimator along training
-
-The ranking of estimators changes in training. Sampling without replacement leads where choices are peaked
-(translation, belief network). Averages of past losses are as good per row as leave-one-out on bAbI, and 200 times
-worse on translation. On bAbI biased relaxations have relative biases of .04 to .1 at one tenth of training, and of .6
-to .9 at the end where they are significant.
-
-**Not re-made:** 0.6 core-hours; the tables are the output of [`trained.py`](trained.py) at commit 904311c;
-its files are not kept.
-The splits of Tatoeba have changed since, so the translator's examples are different now.
-
-[`trained.toml`](../../experiments/configs/trained.toml) trains four networks on real data and saves them at one
-tenth, half and the end of 3,000 steps. The script measures every estimator on each, with default settings: 256
-replicates, 4 examples (16 of `glimpse_reader`, 32 of `belief_network`), after 200 steps that train averages, critics
-and control variates with the network fixed. The tables show some unbiased estimators, with their ranks among all;
-`--all` prints all, and the biased ones. |g| is the length of the exact gradient; Kendall's tau compares the rankings
-(by rows and by time) at one tenth and at the end.
-
-Variance is the trace over all parameters, times the rows of one gradient of these examples. It has a standard error
-of a tenth or more. For nearly deterministic choices it depends on a few samples. "None drawn": all replicates made
-the same choices, so the variance is unknown. The translator's attention has collapsed (`positions_used` of
-`hardgrad evaluate`: .03), so its results hold for nearly deterministic choices only.
-"""
 SHOWN = ["wor_importance", "unordered_set", "rloo", "local_expectation", "moving_baseline", "self_critic", "reinforce"]  # unless --all
 
 
@@ -127,7 +104,6 @@ def main():
             with kept.open("a") as to:
                 to.write(json.dumps(known[-1]) + "\n")
     unbiased = {e["name"] for e in run(options.binary, "list", "estimators") if e["unbiased"]}
-    print(HEAD)
     for model in dict.fromkeys(k["model"] for k in known):
         points = {k["steps"]: k["measurements"] for k in known if k["model"] == model}
         print("\n".join(table(model, dict(sorted(points.items())), unbiased, options.all)))

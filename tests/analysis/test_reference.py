@@ -1,20 +1,24 @@
-"""Every number in a table of results/reference comes from a committed file, or its page is in the list of those that wait for one."""
+"""Every number in a table of results/reference comes from a committed file; every picture has a command and words."""
 
 import re
+import subprocess
+import sys
+import tomllib
 
 import numpy as np
 import pytest
 from made_up import sweep
+from PIL import Image
 
 from analysis.errors import InputError
 from analysis.result import Result
 from analysis.site import REFERENCE, committed, rewritten, specified
-from analysis.site.remake import declared, typed
+from analysis.site.remake import declared
 from analysis.site.studies import Study
 from analysis.site.tables import markdown, number
 
 PAGES = sorted(REFERENCE.glob("*.md"))
-NOT_REMADE = "**Not re-made:**"
+SCRIPTS = {"own_network": "data/own_network.json"}  # pages that a script prints from a file
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +62,6 @@ def test_a_changed_number_in_a_file_is_noticed(files):
 
 
 QUOTED = ("claim", "published", "earlier", "verdict")  # columns of literature.md: numbers of papers, and of files that are gone
-MOST_TYPED = 20  # tables without a file. They can only become fewer
 
 
 def tables_of(text):
@@ -88,19 +91,38 @@ def quoting(text):
     return "\n".join(kept) + "\n"
 
 
-def test_every_other_table_is_in_the_list_that_can_only_shrink():
-    listed = {one.page: one.tables for one in typed(REFERENCE)}
-    found = {page.name: len(without_a_file(quoting(page.read_text("utf-8")))) for page in PAGES}
-    assert {name: count for name, count in found.items() if count} == listed
-    assert sum(found.values()) <= MOST_TYPED and len(PAGES) > 15
+def test_no_table_is_without_a_file():
+    found = {page.name: without_a_file(quoting(page.read_text("utf-8"))) for page in PAGES if page.stem not in SCRIPTS}
+    assert {name: rows for name, rows in found.items() if rows} == {} and len(found) > 15
 
 
-def test_a_typed_page_tells_the_price():
-    """In hours of one core, as the list has it. The page on coverage is made by its script."""
-    for one in typed(REFERENCE):
-        text = " ".join((REFERENCE / one.page).read_text("utf-8").split())
-        told = [float(price) for price in re.findall(r"\*\*Not re-made:\*\*[^.]*? ([\d.]+) core-hours", text)]
-        assert NOT_REMADE in text and (one.page == "coverage.md" or sum(told) == pytest.approx(one.hours)), one.page
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_page_is_what_its_script_prints(name):
+    printed = subprocess.run([sys.executable, REFERENCE / f"{name}.py"], capture_output=True, text=True, check=True).stdout
+    assert (REFERENCE / SCRIPTS[name]).exists() and printed == (REFERENCE / f"{name}.md").read_text("utf-8")
+
+
+def test_every_picture_has_words_and_a_command():
+    """Its alternative text says more than its name; a picture is drawn by `remake`, a script that the page names, or pictures.py."""
+    drawn = {picture for one in declared(REFERENCE) for _, picture in one.figures}
+    networks = {f"{one['name']}.png" for one in tomllib.loads((REFERENCE / "pictures.toml").read_text())["picture"]}
+    used = set()
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for words, file in re.findall(r"!\[([^\]]*)\]\(([^)]*\.png)\)", text):
+            name = file.removesuffix(".png")
+            ways = file in drawn, f"pictures.py {name}`" in text and file in networks, f"{name}.py" in text
+            assert len(words.split()) >= 3 and any(ways) and (REFERENCE / file).exists(), f"{page.name}: {file}"
+        used |= set(re.findall(r"\]\(([^)/]*\.png)\)", text))
+    pictures = {path.name for path in REFERENCE.glob("*.png")}
+    assert pictures - used <= {"report.png"} and networks <= used and len(used) > 20
+
+
+def test_pictures_fit_a_page():
+    """At most 6.6 inches wide at 150 dots an inch, so that letters of 9 points are 8 pixels on a screen of 400."""
+    for one in tomllib.loads((REFERENCE / "pictures.toml").read_text())["picture"]:
+        with Image.open(REFERENCE / f"{one['name']}.png") as picture:
+            assert 400 <= picture.width <= 990 and picture.height <= 1.4 * picture.width, one["name"]
 
 
 def test_the_numbers_are_counted(files):
@@ -124,14 +146,6 @@ def test_every_table_is_of_a_study_with_a_file(files):
     names = {study.name for study in studies}
     assert names == {one.name for one in declared(REFERENCE)}
     assert [name for known in found for name, one in known.items() if one["study"] not in names] == []
-
-
-@pytest.mark.parametrize("name", ["coverage", "own_network", "trained"])
-def test_the_words_of_a_page_are_those_of_its_script(name):
-    """The files of these pages are not kept, so that only their words can be compared."""
-    page, script = (" ".join(path.read_text("utf-8").split()) for path in (REFERENCE / f"{name}.md", REFERENCE / f"{name}.py"))
-    texts = [text.strip() for text in re.findall(r'(?:^| )[A-Z]+ = """(#.*?)"""', script)]
-    assert texts and [text for text in texts if text not in page] == []
 
 
 def test_a_broken_mark_takes_no_text(files):

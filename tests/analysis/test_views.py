@@ -10,9 +10,9 @@ import xarray as xr
 
 from analysis import InputError
 from analysis.load import load_gradient
-from analysis.views import Attention, VIEWS, load_attention, view, view_of_two, views_of
+from analysis.views import Attention, VIEWS, load_attention, view, view_of_several, views_of
 from analysis.views.attention import Numbers, of_subsets
-from analysis.views.captions import grid_of
+from analysis.views.captions import grid_of, on_light_ground
 from analysis.views.documents import placed
 from analysis.views.glimpses import corner, window
 from analysis.views.pondering import laws, mean_steps, stops
@@ -123,6 +123,7 @@ def test_alignments_name_the_words_and_outline_the_truth():
     assert hard.images[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]  # below
     assert [box.get_xy() for box in soft.patches] == [(1.5, -0.5)] and len(other.patches) == 0
     assert [t.get_text() for t in other.get_xticklabels()] == ["a", "b"] and other.images[0].get_array().shape == (1, 2)
+    assert not any(t.get_text() for t in hard.get_xticklabels())  # the words stand above the first row
     figure.canvas.draw()
     null = views_of("translator")[0](replace(attention(**SENTENCES | {"source_length": [2, 1]}), settings={"null": True})).axes[
         0
@@ -147,7 +148,7 @@ def test_source_words_that_are_read_at_once_have_dots():
         [[0, 0], [2, 0]]
     ]  # the first word reads two
     assert not any(len(line.get_xdata()) for ax in (other, below) for line in ax.lines)
-    assert "dots: words read at once" in figure._suptitle.get_text()
+    assert "dots: read at once" in figure._suptitle.get_text()
     figure.canvas.draw()
     certain = attention(soft=np.array([[[1, 0, 0], [0, 1, 0]], [[1, 0, np.nan], [np.nan] * 3]]), **SENTENCES)
     assert "dots" not in views_of("translator")[0](certain)._suptitle.get_text()
@@ -230,16 +231,15 @@ def test_words_stand_over_the_cells_that_were_looked_at():
     )
     first, second = figure.axes[:2]
     assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["red", "<eos>", "<eos>"]
-    veil = first.images[1].get_array()[..., 3]
-    assert np.allclose(veil, 0.8 * (1 - soft[0, 0].reshape(2, 2) / 0.6)) and veil[1, 0] == 0
-    chosen, true = first.patches
+    ground = matplotlib.colormaps["Blues"](0.6 * soft[0, 0].reshape(2, 2))  # darker is more probable
+    assert np.array_equal(first.images[0].get_array(), ground) and ground[1, 0].sum() == ground.sum(axis=2).min()
+    true, chosen = first.patches
     assert chosen.get_xy() == (-0.5, 0.5) and true.get_xy() == pytest.approx((0.58, 0.58))  # cells 2 and 3 of 2 x 2
     assert true.get_linestyle() in (":", "dotted") and all(
         box.get_linestyle() == "solid" or box.get_linestyle() == "-" for box in second.patches
     )
     figure.canvas.draw()
-    title = figure._suptitle.get_text()
-    assert "grey: improbable" in title and "outlined: chosen" in title and "dotted" in title
+    assert figure.texts[-1].get_text() == "darker: more probable; outlined: chosen by one sample; dotted: true cell"
     relaxed = replace(
         attention(
             "captioner",
@@ -252,9 +252,15 @@ def test_words_stand_over_the_cells_that_were_looked_at():
         choices=None,
     )
     plain = views_of("captioner")[0](relaxed)  # soft attention chooses no cell
-    assert "chosen" not in plain._suptitle.get_text() and not any(ax.patches for ax in plain.axes)
+    assert "chosen" not in plain.texts[-1].get_text() and not any(ax.patches for ax in plain.axes)
     features = {"target": [[7, 3], [3, 0]], "target_length": [2, 1], "features": np.zeros((2, 4, 3))}
     views_of("captioner")[0](attention("captioner", soft, **features)).canvas.draw()  # without pixels, words and gold
+    light = np.full((2, 16, 16, 3), 0.5)
+    light[:, :8] = 1  # a photograph: it fades where improbable
+    veil = views_of("captioner")[0](replace(relaxed, batch=relaxed.batch.assign(image=(relaxed.batch.image.dims, light))))
+    photograph, white = veil.axes[0].images
+    assert np.array_equal(photograph.get_array(), light[0]) and on_light_ground(light[0]) is None
+    assert np.allclose(white.get_array()[..., 3], 0.8 * (1 - soft[0, 0].reshape(2, 2) / 0.6))
     assert (
         grid_of(16, 32, 32) == (4, 4)
         and grid_of(8, 16, 32) == (2, 4)
@@ -275,22 +281,62 @@ def test_one_networks_row_of_cells_stands_above_the_others():
     }
     flat = replace(attention("captioner", np.full((2, 2, 4), 0.25), **fields), choices=None, estimator="soft")
     sharp = attention("captioner", soft, np.array([[1, 1], [1, -1]]), **fields)
-    figure = view_of_two(flat, sharp)(flat, sharp)
-    rows = [[ax for ax in figure.axes[8 * i : 8 * i + 8] if ax.get_title()] for i in range(4)]  # two captions, two rows each
-    assert [[ax.get_title() for ax in row] for row in rows] == [["red", "<eos>"], ["red", "<eos>"], ["<eos>"], ["<eos>"]]
-    veils = [row[0].images[1].get_array()[..., 3].ravel() for row in rows]
-    assert not veils[0].any() and not veils[2].any() and veils[1].tolist() == veils[3].tolist() == [0.8, 0, 0.8, 0.8]
-    boxes = [[box.get_linestyle() for box in row[0].patches] for row in rows]  # a choice is outlined, the true cell is dotted
-    assert [len(of) for of in boxes] == [1, 2, 0, 1]
-    assert "(soft, below rloo)" in figure._suptitle.get_text()
+    figure = view_of_several(flat, sharp)(flat, sharp)
+    first, second = figure.axes[:4], figure.axes[4:]  # two captions of two words and one, two rows each
+    assert [ax.get_title() for ax in figure.axes] == ["red", "<eos>", "", "", "<eos>", ""]
+    blues = matplotlib.colormaps["Blues"]
+    above, below = (ax.images[0].get_array().reshape(4, 4) for ax in (first[0], first[2]))
+    assert np.array_equal(above, blues(np.full(4, 0.6 * 0.25))) and np.array_equal(below, blues(0.6 * soft[0, 0]))
+    boxes = [[box.get_linestyle() for box in ax.patches] for ax in (first[0], first[2], *second)]
+    assert [len(of) for of in boxes] == [1, 2, 0, 1]  # a choice is outlined, the true cell is dotted
+    assert [text.get_text() for text in figure.texts[:2]] == ["soft", "rloo"]
     figure.canvas.draw()
     other = replace(sharp, batch=sharp.batch.isel(example=[1, 0]))
-    with pytest.raises(InputError, match="have other examples; compute both with the same task, --batch and --seed"):
-        view_of_two(flat, other)
+    with pytest.raises(InputError, match="have other examples; compute all with the same task, --batch and --seed"):
+        view_of_several(flat, other)
     with pytest.raises(
-        InputError, match="translator and captioner: two files are drawn together for captioner alone; give one file"
+        InputError, match="captioner and translator: several files are drawn together for .* alone; give one file"
     ):
-        view_of_two(attention(**SENTENCES), sharp)
+        view_of_several(attention(**SENTENCES), sharp)
+
+
+def test_objects_stand_out_from_light_ground():
+    """Of a picture with a dark ground: the ground is transparent, a white object light grey, a red one red."""
+    image = np.zeros((8, 8, 3))
+    image[1, 1], image[2, 2] = 1, [0.8, 0, 0]
+    found = on_light_ground(image)
+    assert found[0, 0, 3] == 0 and found[1, 1].tolist() == [0.9, 0.9, 0.9, 1] and found[2, 2].tolist() == [0.9, 0, 0, 1]
+
+
+def test_several_translators_are_rows_named_by_their_estimators():
+    one, other = attention(**SENTENCES), attention(**SENTENCES)
+    rows = [replace(one, estimator="soft"), replace(other, estimator="exact_marginal", soft=1 - one.soft), replace(other)]
+    figure = view_of_several(*rows)(*rows)
+    assert [ax.get_ylabel() for ax in figure.axes[::2]] == ["soft", "exact\nmarginal", "rloo"]
+    assert figure.axes[2].images[0].get_array().tolist() == [[0.5, 0.75, 0.75], [1, 0, 1]]
+    figure.canvas.draw()
+    twice = [replace(one, estimator="rloo[samples=2]"), replace(one, estimator="rloo[samples=4]")]
+    assert [ax.get_ylabel().replace("\n", "") for ax in view_of_several(*twice)(*twice).axes[::2]] == [
+        "rloo[samples=2]",
+        "rloo[samples=4]",
+    ]
+
+
+def test_examples_are_chosen_with_their_rows():
+    soft = np.arange(18.0).reshape(3, 2, 3)
+    every = replace(
+        attention("memory_reader", soft, np.arange(8).reshape(2, 4), np.array([0, 0, 1, 2]), label=[5, 6, 7]),
+        columns=soft[:, :, None],
+        numbers=Numbers(*(np.arange(8.0).reshape(2, 4, 1) for _ in range(3))),
+    )
+    some = every.of([2, 0])
+    assert some.row_example.tolist() == [0, 1, 1] and some.choices.tolist() == [[3, 0, 1], [7, 4, 5]]
+    assert np.array_equal(some.soft, soft[[2, 0]]) and np.array_equal(some.columns[:, :, 0], soft[[2, 0]])
+    assert some.need("label").tolist() == [7, 5] and some.numbers.mean[0, :, 0].tolist() == [3, 0, 1]
+    assert np.array_equal(some.hard, every.hard[[2, 0]]) and some.entropy.tolist() == every.entropy[[2, 0]].tolist()
+    for wrong in ([3], [-1]):
+        with pytest.raises(InputError, match=rf"there is no example {wrong[0]} \(of 0 to 2\)"):
+            every.of(wrong)
 
 
 def test_windows_stand_where_the_sensor_looks():
@@ -304,11 +350,20 @@ def test_glimpse_paths_are_on_the_picture():
     figure = views_of("glimpse_reader")[0](
         attention("glimpse_reader", soft, np.array([[0, 3], [3, 1]]), image=np.zeros((2, 8, 8)), label=[3, 7])
     )
-    path = figure.axes[2]
-    assert path.get_title() == "paths" and len(path.patches) == 2
+    path, other = figure.axes
     assert [box.get_xy() for box in path.patches] == [(-0.5, -0.5), (3.5, 3.5)]  # cells 0 and 3 of a 2 x 2 grid
-    assert figure.axes[0].get_ylabel() == "label 3"
+    assert [text.get_text() for text in path.texts] == ["1", "2"] and path.get_title() == "label 3"
+    assert path.lines[0].get_xydata().tolist() == [[1.5, 1.5], [5.5, 5.5]]
+    assert other.lines[0].get_xydata().tolist() == [[5.5, 5.5], [5.5, 1.5]]
     figure.canvas.draw()
+    thrice = attention("glimpse_reader", np.full((1, 4, 4), 0.25), np.array([[3], [3], [0], [3]]), image=np.zeros((1, 8, 8)))
+    assert [text.get_text() for text in views_of("glimpse_reader")[0](thrice).axes[0].texts] == ["1–2, 4", "3"]
+    grid = attention("glimpse_reader", soft, np.array([[0, 3], [3, 1]]), image=np.zeros((2, 8, 8)), label=[3, 7])
+    places = replace(grid, settings=grid.settings | {"policy": "gaussian"})
+    two = view_of_several(grid, places)(replace(grid, settings=grid.settings | {"policy": "grid"}), places)
+    assert [ax.get_ylabel() for ax in two.axes[::2]] == ["grid", "gaussian"]
+    views_of("glimpse_reader")[0](replace(grid, choices=None)).canvas.draw()
+    assert views_of("glimpse_reader")[1](grid).axes[0].get_ylabel() == "label 3"
 
 
 def test_glimpses_anywhere_are_where_the_numbers_say():
@@ -322,12 +377,12 @@ def test_glimpses_anywhere_are_where_the_numbers_say():
         soft=np.zeros((2, 2, 0)),
         numbers=Numbers(value, np.full((2, 2, 2), 0.5), np.full((2, 2, 2), [0.25, 0.125])),
     )
-    figure = views_of("glimpse_reader")[0](found)
-    (ellipse,), path = figure.axes[0].patches, figure.axes[2]
+    figure = views_of("glimpse_reader")[1](found)
+    (ellipse,), path = figure.axes[0].patches, views_of("glimpse_reader")[0](found).axes[0]
     assert ellipse.get_center() == (5.5, 5.5)  # pixel i of an image has its centre at i, and (0.5 + 1) / 2 8 - 0.5 = 5.5
     assert (ellipse.get_height(), ellipse.get_width()) == (4, 2)  # +- 2 deviations of 0.25 and 0.125 of half an image of 8
     assert [box.get_xy() for box in path.patches] == [(1.5, 1.5), (-2.5, 5.5)]
-    assert [figure.axes[i].get_ylabel() for i in (0, 3)] == ["label 3, 10", "label 10"]
+    assert [figure.axes[i].get_ylabel() for i in (0, 2)] == ["label 3, 10", "label 10"]
     for draw in views_of("glimpse_reader"):
         draw(found).canvas.draw()
     with pytest.raises(InputError, match="are numbers, which a heat map cannot show"):
