@@ -105,7 +105,8 @@ def test_a_script_adds_numbers_of_the_runs(tree):
     (reference / "a.py").write_text(
         "import h5py, json, sys\n"
         "f = h5py.File(sys.argv[2])\n"
-        "print(json.dumps({'twice': [2.0 * x for x in f['seed'][()].tolist()], 'program': [len(sys.argv[4])] * len(f['seed'])}))\n"
+        "seeds = f['seed'][()].tolist()\n"
+        "print(json.dumps({'twice': [2.0 * x for x in seeds], 'program': [len(sys.argv[4])] * len(seeds)}))\n"
     )
     made(tree)
     kept = opened(reference / "data/small.h5.gz").result
