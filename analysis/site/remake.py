@@ -41,6 +41,7 @@ class Declared(NamedTuple):
     only: tuple[str, ...] | None  # the moments that its file keeps; None: all
     most: int  # bytes of its file
     figures: tuple[tuple[str, str], ...]  # script with its options, and picture
+    adds: str | None = None  # script that measures the saved networks: further numbers of the runs
 
 
 def listed(reference: Path) -> dict[str, Any]:
@@ -85,6 +86,7 @@ def declared(reference: Path) -> list[Declared]:
                 tuple(one["only"]) if "only" in one else None,
                 int(one.get("most_bytes", MOST_BYTES)),
                 tuple((str(script), str(file)) for file, script in figures.items()),
+                str(one["adds"]) if "adds" in one else None,
             )
         )
     return sorted(
@@ -144,7 +146,8 @@ def remake(
             if not done:
                 yield f"{one.name}: stopped: the {hours:g} core-hours are spent; run it again"
                 continue
-            yield f"{one.name}: {_pack(hardgrad, one, runs, file)} bytes in {file}"
+            size = _pack(hardgrad, one, runs, file, reference)
+            yield f"{one.name}: {size} bytes in {file}"
         for script, picture in one.figures:
             _draw(script, file, reference / picture)
             yield f"{one.name}: {reference / picture}"
@@ -202,13 +205,19 @@ def _run(hardgrad: str, config: Path, folder: Path, jobs: int, seconds: float | 
     return True
 
 
-def _pack(hardgrad: str, one: Declared, runs: Path, file: Path) -> int:
-    """Merges the study's folder and writes its file; returns its size."""
+def _pack(hardgrad: str, one: Declared, runs: Path, file: Path, reference: Path) -> int:
+    """Merges the study's folder and writes its file, with what its script `adds`; returns its
+    size."""
     with tempfile.TemporaryDirectory() as folder:
         merged = Path(folder) / f"{one.name}.h5"
         asked(hardgrad, "merge", str(runs / f"{one.name}-run"), "--out", str(merged))
+        data = load(merged)
+        if one.adds is not None:
+            words = [str(runs / f"{one.name}-run"), str(merged), "--hardgrad", hardgrad]
+            added = json.loads(_script(reference / one.adds, words))
+            data = data.assign({name: ("run", numbers) for name, numbers in added.items()})
         try:
-            content = packed(load(merged), one.also, one.only, one.most)
+            content = packed(data, one.also, one.only, one.most)
         except OutputError as error:
             raise OutputError(f"{one.name}: {error}") from error
     write(file, content)
@@ -225,8 +234,13 @@ def _draw(script: str, file: Path, picture: Path) -> None:
             raise figure
         write(picture, saved(figure, "png"))
         return
+    _script(picture.parent / name, [str(file), "--figure", str(picture), *options])
+
+
+def _script(path: Path, words: Sequence[str]) -> str:
+    """What a script of the reference pages prints. InputError with its last line if it fails."""
     done = subprocess.run(
-        [sys.executable, str(picture.parent / name), str(file), "--figure", str(picture), *options],
+        [sys.executable, str(path), *words],
         capture_output=True,
         text=True,
         check=False,
@@ -234,4 +248,5 @@ def _draw(script: str, file: Path, picture: Path) -> None:
     )
     if done.returncode:
         last = re.sub(r"^\w+Error: ", "", (done.stderr.strip().splitlines() or ["failed"])[-1])
-        raise InputError(f"{name}: {last}")
+        raise InputError(f"{path.name}: {last}")
+    return done.stdout

@@ -95,10 +95,7 @@ def markdown(table: dict[str, Any], studies: Sequence[Study]) -> str:
         lines += [
             [
                 *words,
-                *(
-                    cell(study, {**wanted, **column.get("of", {})}, column)
-                    for column in table["columns"]
-                ),
+                *(cell(study, _labels(wanted, column), column) for column in table["columns"]),
             ]
             for words, wanted in _rows(table, study)
         ]
@@ -121,10 +118,20 @@ def numbers_of(
     """Of a table with `columns`: the words of each row, and the numbers of its runs in a column."""
     one = table["columns"][column]
     found = [
-        (words, _numbers(study, {**wanted, **one.get("of", {})}, one))
-        for words, wanted in _rows(table, study)
+        (words, _numbers(study, _labels(wanted, one), one)) for words, wanted in _rows(table, study)
     ]
     return [(words, values) for words, values in found if np.isfinite(values).any()]
+
+
+def _labels(wanted: dict[str, str], column: dict[str, Any]) -> dict[str, str]:
+    """Those of a row in a column, with the column's own; its `instead` = [a, b] puts b in place of
+    a part a of the row's estimator. InputError if the estimator has no such part."""
+    if "instead" in column:
+        part, other = column["instead"]
+        if part not in wanted["estimator"]:
+            raise InputError(f"{wanted['estimator']}: has no {part} to replace by {other}")
+        wanted = {**wanted, "estimator": wanted["estimator"].replace(part, other)}
+    return {**wanted, **column.get("of", {})}
 
 
 def _every(table: dict[str, Any], study: Study) -> list[list[str]]:

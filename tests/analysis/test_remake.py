@@ -103,6 +103,25 @@ def test_a_study_is_run_packed_and_its_places_are_made(tree):
     assert "bytes in" in made(tree, again=True)[0] and (tree / "reference/p.md").read_text() == page
 
 
+def test_a_script_adds_numbers_of_the_runs(tree):
+    reference = tree / "reference"
+    path = reference / "studies.toml"
+    path.write_text(path.read_text().replace('name = "small"', 'name = "small"\nadds = "a.py"'))
+    (reference / "a.py").write_text(
+        "import h5py, json, sys\n"
+        "f = h5py.File(sys.argv[2])\n"
+        "seeds = f['seed'][()].tolist()\n"
+        "print(json.dumps({'twice': [2.0 * x for x in seeds], 'program': [len(sys.argv[4])] * len(seeds)}))\n"
+    )
+    made(tree)
+    kept = opened(reference / "data/small.h5.gz").result
+    assert kept.data["twice"].values.tolist() == [2.0 * seed for seed in kept.data["seed"].values.tolist()]
+    assert set(kept.data["program"].values.tolist()) == {len(PROGRAM)}
+    (reference / "a.py").write_text("raise ValueError('no network')\n")
+    with pytest.raises(InputError, match="^a.py: no network$"):
+        made(tree, again=True)
+
+
 def test_spent_hours_stop_the_run_and_the_same_call_goes_on(tree):
     config = tree / "configs/small.toml"
     config.write_text(SWEEP.replace("steps = 20", "steps = 300000").replace("log_every = 10", "log_every = 100000"))

@@ -51,7 +51,7 @@ def test_the_sweep_of_every_estimator_has_every_estimator():
 def test_the_studies_of_policy_gradients_have_every_preset():
     """policies_cards has rewards of 0 and 1, too, which maxrl needs."""
     presets = {preset["name"] for preset in listed("policy_gradient", verb="describe")["presets"]}
-    for study, missing in (("policies", {"maxrl"}), ("policies_cards", set())):
+    for study, missing in (("policies_presets", {"maxrl"}), ("policies_cards", set())):
         specs = tomllib.loads((TREE / f"experiments/configs/{study}.toml").read_text("utf-8"))["grid"]["estimator"]
         found = {name for spec in specs for name in re.findall(r"preset=(\w+)", spec)}
         assert found == presets - missing and len(found) > 20, study
