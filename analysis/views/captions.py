@@ -6,11 +6,11 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from ..drawing import FONT
 from ..style import COLOURS
 from .attention import Attention
+from .maps import outline
 from .registry import VIEWS_OF_TWO, view
 from .sentences import words
 
@@ -102,26 +102,22 @@ def _word(
     ax.imshow(veil, extent=extent, interpolation="nearest")
     if attention.hard is not None and attention.choices is not None:
         for cell in np.flatnonzero(np.nan_to_num(attention.hard[b, t]) > 0.05):
-            ax.add_patch(
-                Rectangle(
-                    (cell % columns - 0.5, cell // columns - 0.5),
-                    1,
-                    1,
-                    fill=False,
-                    edgecolor=COLOURS[1],
-                    linewidth=0.5 + 1.8 * attention.hard[b, t, cell],
-                    clip_on=False,
-                )
+            outline(
+                ax,
+                cell % columns - 0.5,
+                cell // columns - 0.5,
+                1,
+                edgecolor=COLOURS[1],
+                linewidth=0.5 + 1.8 * attention.hard[b, t, cell],
+                clip_on=False,
             )
     if gold >= 0:
-        ax.add_patch(
-            Rectangle(
-                (gold % columns - 0.42, gold // columns - 0.42),
-                0.84,
-                0.84,
-                fill=False,
-                edgecolor="white",
-                linestyle=":",
-                linewidth=1.6,
-            )
+        outline(
+            ax,
+            gold % columns - 0.42,
+            gold // columns - 0.42,
+            0.84,
+            edgecolor="white",
+            linestyle=":",
+            linewidth=1.6,
         )

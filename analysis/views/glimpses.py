@@ -6,11 +6,12 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse, Rectangle
+from matplotlib.patches import Ellipse
 
 from ..drawing import FONT
 from ..style import COLOURS, LINES, MARKERS
 from .attention import Attention
+from .maps import outline
 from .registry import view
 
 _PATHS = 3  # drawn paths per example
@@ -126,17 +127,7 @@ def _paths(ax: Axes, attention: Attention, example: int, side: int, image: np.nd
         colour = (COLOURS[0], COLOURS[1], COLOURS[2])[i]
         corners = _corners(attention, row, side, *image.shape)
         for top, left in corners:
-            ax.add_patch(
-                Rectangle(
-                    (left - 0.5, top - 0.5),
-                    side,
-                    side,
-                    fill=False,
-                    edgecolor=colour,
-                    linewidth=1.2,
-                    alpha=0.8,
-                )
-            )
+            outline(ax, left - 0.5, top - 0.5, side, edgecolor=colour, linewidth=1.2, alpha=0.8)
         middle = np.array(
             [(left + side / 2 - 0.5, top + side / 2 - 0.5) for top, left in corners]
         ).reshape(-1, 2)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import textwrap
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ..drawing import FONT
 from .attention import Attention
-from .maps import show
+from .maps import choices_of_row, outline, show
 from .registry import view
 from .sentences import words
 
@@ -89,28 +88,18 @@ def programs(attention: Attention) -> Figure:
                 ax.set_yticks(range(steps), range(1, steps + 1))
                 for t, option in enumerate(gold):
                     if option >= 0:
-                        ax.add_patch(
-                            Rectangle(
-                                (option - 0.5, before + t - 0.5),
-                                1,
-                                1,
-                                fill=False,
-                                edgecolor="#D55E00",
-                                linewidth=1.8,
-                                clip_on=False,
-                            )
+                        outline(
+                            ax,
+                            option - 0.5,
+                            before + t - 0.5,
+                            1,
+                            edgecolor="#D55E00",
+                            linewidth=1.8,
+                            clip_on=False,
                         )
                 if attention.choices is not None:
                     path = attention.choices[:, attention.rows(b)[d]]
-                    there = path >= 0
-                    ax.plot(
-                        path[there],
-                        np.arange(steps)[there],
-                        color="#D55E00",
-                        marker="o",
-                        markersize=5,
-                        linestyle="",
-                    )
+                    choices_of_row(ax, path, markersize=5, linestyle="", across=False)
             line[1].set_ylabel("step")
         dots = "; dots: choices of one row" if attention.choices is not None else ""
         figure.suptitle(

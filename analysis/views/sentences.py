@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from .attention import Attention
-from .maps import soft_above_hard
+from .maps import outline, soft_above_hard
 from .registry import view
 
 
@@ -45,16 +44,14 @@ def alignments(attention: Attention) -> Figure:
         if gold is not None:
             for t, place in enumerate(gold[b]):
                 if place >= 0:
-                    ax.add_patch(
-                        Rectangle(
-                            (place - 0.5, t - 0.5),
-                            1,
-                            1,
-                            fill=False,
-                            edgecolor="#D55E00",
-                            linewidth=1.8,
-                            clip_on=False,
-                        )
+                    outline(
+                        ax,
+                        place - 0.5,
+                        t - 0.5,
+                        1,
+                        edgecolor="#D55E00",
+                        linewidth=1.8,
+                        clip_on=False,
                     )
 
     marks = ["; outlined: the true one"] if gold is not None and np.any(gold >= 0) else []
