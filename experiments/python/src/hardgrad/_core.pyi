@@ -199,7 +199,7 @@ class Replicates:
         single: in single precision."""
 
 def quantities() -> dict[str, dict[str, Any]]:
-    """By name of a quantity of a measurement: units, long_name and the other attributes of its variable
+    """By name of a quantity of a measurement: units, long_name and other attributes of its variable
     (experiments/measurement/quantities.hpp)."""
 
 def policy_terms() -> dict[str, Any]:
@@ -207,7 +207,12 @@ def policy_terms() -> dict[str, Any]:
     divergence: the names of those of a token (core/estimator/score_function/policy_terms.hpp)."""
 
 def policy_advantages(
-    name: str, rewards: NDArray[np.float64], lengths: NDArray[np.float64], log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon: float
+    name: str,
+    rewards: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    log_p: NDArray[np.float64],
+    log_q: NDArray[np.float64],
+    epsilon: float,
 ) -> NDArray[np.float64]:
     """[n, K], of groups [n, K]; log_p, log_q: of whole sequences."""
 
@@ -225,8 +230,12 @@ def policy_weights(
     """[n, K, T] W of tokens [n, K, T]. limits: low, high, dual; shape and rate for better samples
     than the baseline, and for others."""
 
-def policy_shares(aggregation: str, lengths: NDArray[np.float64], longest: float) -> NDArray[np.float64]: ...
-def policy_divergence(name: str, weighted: bool, m: NDArray[np.float64], log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+def policy_shares(
+    aggregation: str, lengths: NDArray[np.float64], longest: float
+) -> NDArray[np.float64]: ...
+def policy_divergence(
+    name: str, weighted: bool, m: NDArray[np.float64], log_ratio: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """[S, T] slopes in log p, of m = log p - log r; weighted: with the ratio."""
 
 def precision(single: bool) -> dict[str, Any]:
