@@ -266,12 +266,12 @@ class Comparison:
         data |= {
             "rank": (axes, [[self.rank[one.estimator]] for one in runs], FACTS["rank"]),
             **{
-                name: (axes, np.array([[of(one)] for one in runs], object), FACTS[name])
-                for name, of in (
-                    ("measurement_unsupported", lambda one: one.unsupported),
-                    ("measurement_note", lambda one: "; ".join(one.notes)),
-                    ("estimand", lambda one: self.reference),
-                )
+                name: (axes, np.array([[text] for text in texts], object), FACTS[name])
+                for name, texts in {
+                    "measurement_unsupported": [one.unsupported for one in runs],
+                    "measurement_note": ["; ".join(one.notes) for one in runs],
+                    "estimand": [self.reference for _ in runs],
+                }.items()
             },
             "status": (
                 "run",

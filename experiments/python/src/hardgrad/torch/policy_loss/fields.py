@@ -197,7 +197,8 @@ class Family:
             np.bincount(self._group.ravel(), slope[..., t].ravel(), len(self._of.rewards))
             for t in range(slope.shape[2])
         ]
-        return self._of.at_logits(np.stack(each, 1)[None])[0]
+        summed = np.asarray(np.stack(each, 1), np.float64)
+        return self._of.at_logits(summed[None])[0]
 
 
 #: Divergences of a token as terms of a loss: core's name, and whether it has the token's ratio.
