@@ -308,10 +308,7 @@ PerQuestion PolicyGradient<T>::counted(Run& run) const {
       if (question.chooses(asking)) entropies.push_back(counts[t][r]);
     }
   }
-  const double least = entropies.empty() ? 0 : quantile(entropies, 1 - config_.top_entropy);
-  for (auto& at : counts)
-    for (auto& c : at) c = c >= least;
-  return counts;
+  return of_high_entropy(std::move(counts), entropies, config_.top_entropy);
 }
 
 // Costs are weighted by the ratio of the choices before them.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from ..drawing import FONT
 from ..style import COLOURS
 from .attention import Attention
 from .glimpses import picture, window
+from .maps import outline
 from .registry import view
 
 _WINDOWS = 3  # drawn rows per example
@@ -38,26 +38,9 @@ def windows_on_canvases(attention: Attention) -> Figure:
             if attention.choices is not None:
                 for row in attention.rows(b)[:_WINDOWS]:
                     y, x = window(int(attention.choices[0, row]), grid, int(size), side, side)
-                    ax.add_patch(
-                        Rectangle(
-                            (x - 0.5, y - 0.5),
-                            size,
-                            size,
-                            fill=False,
-                            edgecolor=COLOURS[0],
-                            linewidth=1.2,
-                        )
-                    )
-            ax.add_patch(
-                Rectangle(
-                    (left - 0.5, top - 0.5),
-                    size,
-                    size,
-                    fill=False,
-                    edgecolor="black",
-                    linestyle=":",
-                    linewidth=1.6,
-                )
+                    outline(ax, x - 0.5, y - 0.5, size, edgecolor=COLOURS[0], linewidth=1.2)
+            outline(
+                ax, left - 0.5, top - 0.5, size, edgecolor="black", linestyle=":", linewidth=1.6
             )
         figure.suptitle(
             f"Attention to digits: probabilities, windows of up to {_WINDOWS} rows, dotted: "

@@ -6,13 +6,12 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from ..drawing import FONT, broken
 from ..style import COLOURS
 from .attention import Attention
 from .maps import COLOURS as SHADES
-from .maps import row_names
+from .maps import outline, row_names
 from .registry import VIEWS_OF_SEVERAL, view
 from .sentences import words
 
@@ -136,13 +135,13 @@ def _word(
     for spine in ax.spines.values():
         spine.set(visible=True, color="#aaaaaa", linewidth=0.6)
     if gold >= 0:
-        ax.add_patch(_frame(gold, columns, 0.84, color="black", linestyle=":", linewidth=1.1))
+        _frame(ax, gold, columns, 0.84, color="black", linestyle=":", linewidth=1.1)
     if attention.hard is not None and attention.choices is not None:
         for cell in np.flatnonzero(np.nan_to_num(attention.hard[b, t]) > 0.05):
             share = attention.hard[b, t, cell]
-            ax.add_patch(_frame(cell, columns, 1, color=COLOURS[1], linewidth=0.5 + 1.5 * share))
+            _frame(ax, cell, columns, 1, color=COLOURS[1], linewidth=0.5 + 1.5 * share)
 
 
-def _frame(cell: int, columns: int, side: float, **look: object) -> Rectangle:
-    corner = (cell % columns - side / 2, cell // columns - side / 2)
-    return Rectangle(corner, side, side, fill=False, clip_on=False, **look)
+def _frame(ax: Axes, cell: int, columns: int, side: float, **look: object) -> None:
+    left, top = cell % columns - side / 2, cell // columns - side / 2
+    outline(ax, left, top, side, clip_on=False, **look)

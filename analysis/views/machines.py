@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ..drawing import FONT
 from .attention import Attention
-from .maps import show
+from .maps import choices_of_row, show
 from .registry import view
 
 
@@ -58,15 +58,7 @@ def head_positions(attention: Attention) -> Figure:
                 show(ax, soft[b, :count, h].T)
                 if attention.choices is not None:
                     path = attention.choices[:count, attention.rows(b)[h]]
-                    there = path >= 0
-                    ax.plot(
-                        np.arange(count)[there],
-                        path[there],
-                        color="#D55E00",
-                        marker="o",
-                        markersize=3,
-                        linewidth=1,
-                    )
+                    choices_of_row(ax, path, markersize=3, linewidth=1)
                 kind, number = ("reads", h + 1) if h < readers else ("writes", h + 1 - readers)
                 ax.set_ylabel(f"head {number} {kind}" if column == 0 else "")
                 ax.set_xlabel("step" if h == heads - 1 else "")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from ..drawing import FONT, broken
 from .attention import Attention
@@ -24,6 +26,18 @@ def show(ax: Axes, values: np.ndarray) -> None:
     ax.grid(False)
     ax.grid(True, which="minor", color="#cccccc", linewidth=0.5)
     ax.tick_params(which="both", length=0)
+
+
+def outline(ax: Axes, left: float, top: float, size: float, **style: Any) -> None:
+    """A square."""
+    ax.add_patch(Rectangle((left, top), size, size, fill=False, **style))
+
+
+def choices_of_row(ax: Axes, path: np.ndarray, *, across: bool = True, **style: Any) -> None:
+    """Dots for the choices [steps] of one row; -1: none. across: steps are columns."""
+    there = path >= 0
+    points = np.arange(len(path))[there], path[there]
+    ax.plot(*(points if across else points[::-1]), color="#D55E00", marker="o", **style)
 
 
 def row_names(networks: Sequence[Attention]) -> list[str]:

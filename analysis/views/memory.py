@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ..drawing import FONT
 from .attention import Attention
-from .maps import show
+from .maps import choices_of_row, show
 from .registry import view
 
 
@@ -74,15 +74,7 @@ def memory_hops(attention: Attention) -> Figure:
                     ax.set_yticks([])
                     if attention.choices is not None:
                         path = attention.choices[:, attention.rows(b)[0]]
-                        there = path >= 0
-                        ax.plot(
-                            np.arange(hops)[there],
-                            path[there],
-                            color="#D55E00",
-                            marker="o",
-                            markersize=4.5,
-                            linewidth=1.5,
-                        )
+                        choices_of_row(ax, path, markersize=4.5, linewidth=1.5)
             top = bottom - 0.25
         figure.suptitle(
             f"Hops over the story ({attention.estimator}; ★ supporting fact, line: one row's path)",

@@ -90,7 +90,8 @@ void add_assignments(const std::string& text, bool set, Words& candidates) {
   add_settings("", text, candidates);
   if (!set) return;
   add_settings("grid.", text, candidates);
-  for (const char* key : {"name=", "seed=", "out=", "precision=float", "precision=double"}) candidates.push_back(key);
+  for (const char* key : {"name=", "seed=", "out="}) candidates.push_back(key);
+  for (const auto& row : precisions) candidates.push_back(std::string("precision=") + row.name);
 }
 
 template <class Entry>

@@ -285,8 +285,8 @@ void add_evaluate(CLI::App& app, Action& action) {
                            .model = options->model,
                            .seed = options->seed,
                            .read = {.split = options->split, .examples = options->examples}});
-    return trained.checkpoint.precision == "double" ? evaluate_network<double>(*options, trained)
-                                                    : evaluate_network<float>(*options, trained);
+    return trained.checkpoint.precision == Precision::float64 ? evaluate_network<double>(*options, trained)
+                                                              : evaluate_network<float>(*options, trained);
   });
 }
 

@@ -134,7 +134,7 @@ int dump_gradient(const GradientArguments& options) {
                            {"estimator", dump.estimator},
                            {"seed", dump.seed},
                            {"batch", scene.batch.examples()},
-                           {"precision", sizeof(T) == 4 ? "float" : "double"},
+                           {"precision", name_of(precision_of<T>, precisions)},
                            {"parameters", gradient.size()},
                            {"gradient_norm", number(length)},
                            {"surrogate", number(dump.surrogate)},
@@ -172,7 +172,7 @@ void add_gradient(CLI::App& app, Action& action) {
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
     warn_about_kernel();
-    return options->scene.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
+    return options->scene.precision == Precision::float64 ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
   });
 }
 

@@ -50,7 +50,7 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
   auto intervals = nlohmann::json::object();
   for (const auto& [name, ends] : m.intervals) intervals[name] = {number(ends[0]), number(ends[1])};
   nlohmann::json mean;
-  if (m.status == "ok" && !m.mean.empty() && parameters.size() <= most_listed_parameters) {
+  if (m.status == measurement::Status::ok && !m.mean.empty() && parameters.size() <= most_listed_parameters) {
     mean = nlohmann::json::object();
     for (const auto& p : parameters) {
       auto list = nlohmann::json::array();
@@ -65,7 +65,7 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
   }
   auto result = nlohmann::json{{"estimator", m.estimator},
                                {"target", m.target},
-                               {"status", m.status},
+                               {"status", name_of(m.status, measurement::statuses)},
                                {"reason", m.reason},
                                {"estimand", m.estimand},
                                {"variance_is_infinite", std::isinf(m.variance)},
@@ -94,11 +94,12 @@ double estimand_norm(const std::vector<measurement::Measurement>& measured) {
 void save(const MeasureArguments& options, const std::string& task, const std::string& model,
           const std::vector<measurement::Measurement>& measured) {
   std::vector<storage::CellRecord> records;
-  auto text = fmt::format(
-      "measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model, options.scene.seed,
-      options.scene.batch, options.settings.replicates,
-      options.exact ? " --exact" : " --precision " + options.scene.precision + (options.sampled ? " --sampled" : ""),
-      options.scene.files());
+  auto text = fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
+                          options.scene.seed, options.scene.batch, options.settings.replicates,
+                          options.exact ? " --exact"
+                                        : fmt::format(" --precision {}{}", name_of(options.scene.precision, precisions),
+                                                      options.sampled ? " --sampled" : ""),
+                          options.scene.files());
   for (const auto& m : measured) {
     storage::CellRecord record;
     record.axes = {{"task", task},
@@ -109,11 +110,11 @@ void save(const MeasureArguments& options, const std::string& task, const std::s
     record.plan_hash = sweeps::text_hash(text);
     record.cell_hash = sweeps::text_hash(text + " --estimator " + record.axes["estimator"]);
     record.configuration = "# hardgrad " + text + "\n";
-    record.precision = options.exact ? "double" : options.scene.precision;
-    if (m.status == "ok") {
+    record.precision = options.exact ? Precision::float64 : options.scene.precision;
+    if (m.status == measurement::Status::ok) {
       record.result.measurements.push_back({0, m});
     } else {
-      record.status = m.status == "failed" ? storage::CellStatus::failed : storage::CellStatus::skipped;
+      record.status = m.status;
       record.reason = m.reason;
     }
     records.push_back(std::move(record));
@@ -123,8 +124,10 @@ void save(const MeasureArguments& options, const std::string& task, const std::s
 
 /// An unsupported network is an error if nothing was measured. A non-finite value is always an error.
 int status(const std::vector<measurement::Measurement>& measured) {
-  if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "failed"; })) return 1;
-  if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; })) return 0;
+  if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == measurement::Status::failed; }))
+    return 1;
+  if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == measurement::Status::ok; }))
+    return 0;
   if (measured.empty())
     throw UsageError("measure: no estimator supports this network; `hardgrad list matrix` lists their needs");
   throw UsageError(fmt::format("measure: {}: {}", measured.front().estimator, measured.front().reason));
@@ -197,7 +200,7 @@ int measure_with(const MeasureArguments& options) {
                 {"seed", options.scene.seed},
                 {"batch", scene.batch.examples()},
                 {"parameters", scene.model->parameters().size()},
-                {"precision", sizeof(T) == 4 ? "float" : "double"},
+                {"precision", name_of(precision_of<T>, precisions)},
                 {"replicates", options.settings.replicates},
                 {"exact", options.exact},
                 {"at_logits", options.settings.at_logits},
@@ -266,7 +269,7 @@ void add_measure(CLI::App& app, Action& action) {
     const int jobs = useful_jobs(options->jobs);
     storage::provenance_threads(jobs);
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
-    if (options->exact || options->scene.precision == "double") return measure_with<double>(*options);
+    if (options->exact || options->scene.precision == Precision::float64) return measure_with<double>(*options);
     return measure_with<float>(*options);
   });
 }

@@ -13,7 +13,7 @@ namespace hardgrad::cli {
 namespace {
 
 using measurement::bias_of_rounding, measurement::is_exact, measurement::Measurement;
-using measurement::Quantity, measurement::OfSamples, measurement::Shown;
+using measurement::Quantity, measurement::OfSamples, measurement::Shown, measurement::Status;
 
 /// A squared bias, or its root over the gradient's norm. An exact value within rounding error of zero is shown as an upper
 /// bound if the bound is at least 1e-10 of the gradient; an estimate is shown unchanged.
@@ -52,7 +52,7 @@ std::string text_of(const Quantity& row, const Measurement& m, double epsilon) {
 std::vector<const Quantity*> shown(const std::vector<Measurement>& measured) {
   const auto any = [&](auto is) { return std::any_of(measured.begin(), measured.end(), is); };
   const bool exact = any([](const auto& m) { return is_exact(m); });
-  const bool sampled = any([](const auto& m) { return m.status == "ok" && !is_exact(m); });
+  const bool sampled = any([](const auto& m) { return m.status == Status::ok && !is_exact(m); });
   const bool beside = any([](const auto& m) { return std::isfinite(m.exact_variance); });
   const bool off_policy = any([](const auto& m) { return std::isfinite(m.largest_ratio); });
   std::vector<const Quantity*> all;
@@ -69,7 +69,7 @@ void print_table_of(const std::vector<Measurement>& measured, double epsilon) {
   const auto columns = shown(measured);
   for (const auto* column : columns) rows[0].push_back(column->heading);
   for (const auto& m : measured) {
-    if (m.status != "ok") continue;
+    if (m.status != Status::ok) continue;
     rows.push_back({m.estimator, m.target});
     for (const auto* column : columns) rows.back().push_back(text_of(*column, m, epsilon));
   }
@@ -81,19 +81,21 @@ void print_table_of(const std::vector<Measurement>& measured, double epsilon) {
 void print_measured(const std::vector<Measurement>& measured, double epsilon) {
   print_table_of(measured, epsilon);
   for (const auto& m : measured)
-    if (m.status == "ok" && !m.reliability_warning.empty())
+    if (m.status == Status::ok && !m.reliability_warning.empty())
       put("? {}: {}{}\n", m.estimator,
           std::isinf(m.variance)
               ? ""
               : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
           m.reliability_warning);
   for (const auto& m : measured)
-    if (m.status == "ok" && m.variance == 0 && std::all_of(m.mean.begin(), m.mean.end(), [](double g) { return g == 0; }))
+    if (m.status == Status::ok && m.variance == 0 && std::all_of(m.mean.begin(), m.mean.end(), [](double g) { return g == 0; }))
       put("{}: no signal: every gradient is 0\n", m.estimator);
   for (const auto& m : measured)
-    if (m.status == "ok" && m.estimand != "enumerated") put("{}: true gradient: {}\n", m.estimator, m.estimand);
+    if (m.status == Status::ok && m.estimand != "enumerated") put("{}: true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
-    if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);
+    if (m.status != Status::ok)
+      put("{} {}: {}\n", m.status == Status::failed ? red("FAILED") : name_of(m.status, measurement::statuses), m.estimator,
+          m.reason);
 }
 
 }  // namespace hardgrad::cli

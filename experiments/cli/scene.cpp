@@ -81,7 +81,7 @@ void SceneOptions::add(Verb& verb) {
       .not_negative()
       .shows_default();
   verb.add("--batch", batch, "examples: the first of the training split").from_to(1, 1000000).shows_default();
-  verb.add("--precision", precision, "float or double").one_of({"float", "double"}).shows_default();
+  verb.add("--precision", precision, precisions, "float or double");
   verb.add("--checkpoint", checkpoint,
            "parameters from a checkpoint, with its task and model, or with other matching data and settings");
   verb.add("--older", older,

@@ -47,7 +47,8 @@ class Trained {
 /// Common options of `measure` and `gradient`. With a checkpoint, a task means other data and a model other settings. `older`
 /// and `reference` are checkpoints of the same network, as its behaviour policy and its reference policy.
 struct SceneOptions {
-  std::string task, model, checkpoint, older, reference, precision = "float";
+  std::string task, model, checkpoint, older, reference;
+  Precision precision = Precision::float32;
   std::uint64_t seed = 0;
   int batch = 8;
 

@@ -116,7 +116,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   for (const auto& [name, other] : known_references(references, settings))
     m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
-  const double rounding = sizeof(T) == 4 ? rounding_of<T>() * m.estimand_norm : 0;
+  const double rounding = sizeof(T) == 4 ? rounding_of(precision_of<T>) * m.estimand_norm : 0;
   const double bias = std::sqrt(m.squared_bias), off = moments.mean_error + truth->error + rounding;
   m.intervals["variance"] = {std::max(0.0, m.variance - moments.trace_error), m.variance + moments.trace_error};
   m.intervals["squared_bias"] = {std::pow(std::max(0.0, bias - off), 2), std::pow(bias + off, 2)};
@@ -254,7 +254,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
         m.unvisited_mass = visited.missing();
         take_variance(m, replicates, settings.level);
         if (known) take_bias(m, replicates, settings.level, sampled_reference ? &sampled_reference->replicates : nullptr);
-        if (truth) test_bias(m, replicates, rounding_of<T>(), truth->error);
+        if (truth) test_bias(m, replicates, rounding_of(precision_of<T>), truth->error);
       },
       instead);
   charge(m, each.estimate, each.ratios, each.seconds);
@@ -296,7 +296,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
         take_variance(m, replicates, settings.level);
         if (!known) return;
         take_bias(m, replicates, settings.level, nullptr);
-        test_bias(m, replicates, rounding_of<T>());
+        test_bias(m, replicates, rounding_of(precision_of<T>));
       },
       [](double) { return false; });
   charge(m, each.estimate, each.ratios, each.seconds);
@@ -328,17 +328,17 @@ void known_to_be_infinite(Measurement& m, const Spec& spec, const Model<T>& mode
 
 }  // namespace
 
-Measurement not_made(const Spec& spec, const std::string& status, const std::string& reason) {
+Measurement not_made(const Spec& spec, Status status, const std::string& reason) {
   Measurement m;
   m.estimator = spec.text;
   m.target = target_of(spec).name();
-  m.known_unbiased = claims_unbiased(spec) ? "yes" : "no";
+  m.known_unbiased = claims_unbiased(spec);
   m.status = status;
   m.reason = reason;
   return m;
 }
-Measurement skipped(const Spec& spec, const std::string& reason) { return not_made(spec, "skipped", reason); }
-Measurement failed(const Spec& spec, const std::string& reason) { return not_made(spec, "failed", reason); }
+Measurement skipped(const Spec& spec, const std::string& reason) { return not_made(spec, Status::skipped, reason); }
+Measurement failed(const Spec& spec, const std::string& reason) { return not_made(spec, Status::failed, reason); }
 
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
@@ -356,7 +356,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   Measurement m;
   m.estimator = spec.text;
   m.target = estimator.target().name();
-  m.known_unbiased = claims_unbiased(spec) ? "yes" : "no";
+  m.known_unbiased = claims_unbiased(spec);
   if (settings.at_logits)
     measure_at_logits(m, estimator, model, batch, settings, noise, references);
   else if (settings.method == Method::exact)
@@ -365,7 +365,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
     measure_by_sampling(m, estimator, model, batch, settings, noise, references);
   if (!settings.at_logits) group_variances(m, model.parameters());
   known_to_be_infinite(m, spec, model, batch);
-  drop_ratios_of_rounding(m, std::numeric_limits<T>::epsilon());
+  drop_ratios_of_rounding(m, epsilon_of(precision_of<T>));
   if (std::isnan(m.variance)) throw NotFinite("the variance is not a number: squares of the gradient overflow");
   const auto entropy = attention_entropy(estimator, model, batch, settings, noise);
   m.attention_entropy = entropy.mean;

@@ -12,20 +12,27 @@
 #include <string_view>
 #include <vector>
 
+#include "core/support/named.hpp"
+#include "experiments/support/precision.hpp"
+
 namespace hardgrad::measurement {
 
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// Whether something was done: skipped if it does not fit.
+enum class Status : char { ok, failed, skipped };
+inline constexpr Named<Status> statuses[] = {{"ok", Status::ok}, {"failed", Status::failed}, {"skipped", Status::skipped}};
 
 /// The measured quantities; NaN if unknown. Sums of squares run over all parameters unless stated otherwise.
 struct Measurement {
   std::string estimator;                 ///< the spec as given
   std::string target = "expected_loss";  ///< name of the estimator's target
-  std::string known_unbiased;            ///< yes | no: claimed with these settings (claims_unbiased)
-  std::string status = "ok";             ///< ok | skipped | failed
-  std::string reason;                    ///< why status is not ok
-  double estimand_norm = not_a_number;   ///< |g*|, the gradient of that target
-  std::string estimand = "enumerated";   ///< source of g*: enumerated | a quadrature and its accuracy | spec and
-                                         ///< replicates of a long run | why it is missing
+  bool known_unbiased = false;           ///< claimed with these settings (claims_unbiased)
+  Status status = Status::ok;
+  std::string reason;                   ///< why status is not ok
+  double estimand_norm = not_a_number;  ///< |g*|, the gradient of that target
+  std::string estimand = "enumerated";  ///< source of g*: enumerated | a quadrature and its accuracy | spec and
+                                        ///< replicates of a long run | why it is missing
   /// Root of the summed squared standard errors of g*; for a quadrature its error; 0 if enumerated.
   double estimand_standard_error = 0;
   double variance = not_a_number;            ///< trace of the covariance, 1/(M-1); infinite if the formula gives that
@@ -216,6 +223,24 @@ inline constexpr Quantity all[] = {
     words("own_target", "measurement_step", "target the estimator aims at"),
     words("known_unbiased", "measurement_step",
           "whether the estimator is unbiased by its derivation, as its tests confirm: yes or no"),
+    // Of `compare` on a network of the user's own.
+    number("time_normalised_variance", "measurement_step", "variance times seconds", {.better = lower, .digits = 3}),
+    number(
+        "unseen_variance", "measurement_step",
+        "most that draws in none of the replicates may add to the variance, in 95% of comparisons, if they are no larger than "
+        "those seen; NaN if none differs",
+        {.better = lower, .digits = 3}),
+    number("not_finite", "measurement_step", "estimates left out since they are not finite", {.better = lower}),
+    number("warmup", "measurement_step", "steps in which the estimator learned before"),
+    number(
+        "rank", "measurement_step",
+        "1 plus the number of estimators without bias whose variance times cost is less beyond noise; NaN if biased or failed",
+        {.better = lower}),
+    number("squared_bias_by_group", "measurement_step", "squared bias within a group of parameters", {.better = lower}),
+    number("relative_bias_by_group", "measurement_step", "relative bias within a group of parameters", {.better = lower}),
+    number("bias_p_value_plain_by_group", "measurement_step", "p-value of no bias within a group of parameters"),
+    words("estimand", "measurement_step", "source of the true gradient"),
+    words("measurement_note", "measurement_step", "remarks"),
     // Training.
     logged("train_loss", &LogPoint::loss, "training loss, mean since the last logged step", {.better = lower}),
     logged("train_seconds", &LogPoint::seconds, "wall time of training up to the step", {.units = "s", .better = lower}),
@@ -303,14 +328,11 @@ void each_fact(const Quantity& row, const F& f) {
 constexpr double rounding_share(double epsilon) { return 64 * epsilon; }
 /// A squared bias that rounding explains even where the gradient is zero.
 inline constexpr double least_squared_bias = 1e-30;
-constexpr double epsilon_of(std::string_view precision) {
-  return precision == "double" ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
-}
 
 /// f(attribute, value) for all that follows from the precision of a result.
 template <class F>
-void each_fact_of(const std::string& precision, const F& f) {
-  f("precision", precision);
+void each_fact_of(Precision precision, const F& f) {
+  f("precision", name_of(precision, precisions));
   f("rounding", rounding_share(epsilon_of(precision)));
   f("least_squared_bias", least_squared_bias);
 }

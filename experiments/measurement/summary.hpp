@@ -10,12 +10,6 @@ namespace hardgrad::measurement {
 
 // The statistics of replicates, with their intervals, as fields of a Measurement.
 
-/// Relative rounding of a gradient that is computed in a precision; smaller biases are not tested.
-template <class T>
-constexpr double rounding_of() {
-  return sizeof(T) == 4 ? 1e-4 : 1e-9;
-}
-
 /// The variance and its interval.
 void take_variance(Measurement& m, const ReplicateStatistics& replicates, double level);
 /// Norm and standard error of a gradient that is the mean of a long run around zero.

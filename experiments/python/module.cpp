@@ -244,6 +244,7 @@ PYBIND11_MODULE(_core, module) {
   declare_noise(module);
   declare_test(module);
   declare_episode(module);
+  declare_policy_terms(module);
   declare_replicates(module);
 }
 

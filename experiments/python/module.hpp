@@ -69,6 +69,8 @@ void declare_estimator(pybind11::module_& module);
 /// The formula of a registered estimator, and draws from logits, for estimates that Python computes.
 void declare_formula(pybind11::module_& module);
 void declare_noise(pybind11::module_& module);
+/// The terms of policy_gradient on groups of sequences.
+void declare_policy_terms(pybind11::module_& module);
 /// Statistics of gradients that are drawn in Python.
 void declare_replicates(pybind11::module_& module);
 /// hardgrad.test: the verification of `hardgrad test`, for registered estimators and those written in Python.

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -83,6 +83,7 @@ class DrawnReplicates {
 /// The fields of a Measurement. `known`: whether the reference, or the mean of `long_run`, is the true gradient.
 py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, bool known, bool single, double rows,
                  double level) {
+  const auto precision = single ? Precision::float32 : Precision::float64;
   const auto& replicates = drawn.finished();
   Measurement m;
   m.rows = rows;
@@ -96,12 +97,11 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
   } else if (known) {
     m.estimand_norm = measurement::length_of(replicates.reference());
     measurement::take_bias(m, replicates, level, nullptr);
-    measurement::test_bias(m, replicates, single ? measurement::rounding_of<float>() : measurement::rounding_of<double>());
+    measurement::test_bias(m, replicates, rounding_of(precision));
   }
   m.reliability_warning = measurement::reliability_warning(m, replicates, false, true);
   measurement::derive(m);
-  measurement::drop_ratios_of_rounding(m,
-                                       single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
+  measurement::drop_ratios_of_rounding(m, epsilon_of(precision));
   py::dict numbers, intervals;
   for (const auto& row : measurement::quantities())
     if (row.measured && row.sampled != measurement::OfSamples::no) numbers[py::str(std::string(row.name))] = m.*row.measured;
@@ -110,11 +110,11 @@ py::dict summary(const DrawnReplicates& drawn, const DrawnReplicates* long_run, 
                   py::arg("unsupported") = m.reliability_warning);
 }
 
-/// The facts of all measured quantities, by name.
+/// The facts of all quantities of a measurement, by name.
 py::dict quantities() {
   py::dict all;
   for (const auto& row : measurement::quantities()) {
-    if (!row.measured) continue;
+    if (std::string_view(row.axis) != "measurement_step") continue;
     py::dict facts;
     measurement::each_fact(row, [&](const char* fact, const auto& value) { facts[fact] = value; });
     all[py::str(std::string(row.name))] = facts;
@@ -125,7 +125,8 @@ py::dict quantities() {
 /// The facts of a precision.
 py::dict precision(bool single) {
   py::dict facts;
-  measurement::each_fact_of(single ? "float" : "double", [&](const char* fact, const auto& value) { facts[fact] = value; });
+  measurement::each_fact_of(single ? Precision::float32 : Precision::float64,
+                            [&](const char* fact, const auto& value) { facts[fact] = value; });
   return facts;
 }
 

@@ -9,13 +9,9 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
 #include "experiments/storage/atomic_file.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::storage {
-
-std::string to_string(CellStatus status) {
-  static const char* names[] = {"ok", "failed", "skipped"};
-  return names[static_cast<int>(status)];
-}
 
 CheckpointFault check_checkpoint(const std::string& folder, const CellSummary& cell) {
   if (cell.checkpoint.empty()) return {};
@@ -65,11 +61,10 @@ std::optional<Head> head_of(std::string_view bytes) {
             .line = end + 1,
             .bytes = 0,
             .data = line.value("data")};
-  bool known = false;
-  for (auto status : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
-    if (to_string(status) == line.value("status")) head.cell.status = status, known = true;
+  const auto status = value_named(line.value("status"), measurement::statuses);
+  head.cell.status = status.value_or(CellStatus::ok);
   if (!number_in(line.value("version"), head.version) || !number_in(line.value("bytes"), head.bytes)) return {};
-  const bool complete = known && number_in(line.value("attempt"), head.cell.attempt);
+  const bool complete = status && number_in(line.value("attempt"), head.cell.attempt);
   if (!complete && head.version == record_version) return {};  // another release may write another line
   return head;
 }
@@ -104,7 +99,7 @@ void with_data(std::string_view bytes, const std::string& path, F f) {
 std::string cell_bytes(const CellRecord& record, int attempt) {
   const auto data = packed(record);
   auto bytes = fmt::format("{}version={} plan={} hash={} status={} attempt={}", mark, record_version, record.plan_hash,
-                           record.cell_hash, to_string(record.status), attempt);
+                           record.cell_hash, name_of(record.status, measurement::statuses), attempt);
   if (!record.checkpoint_hash.empty())
     bytes += fmt::format(" checkpoint={} checkpoint_hash={}", record.checkpoint, record.checkpoint_hash);
   bytes += fmt::format(" bytes={} data={}{}", data.size(), bytes_hash(data), sum);

@@ -12,8 +12,7 @@
 
 namespace hardgrad::storage {
 
-enum class CellStatus { ok, failed, skipped };
-std::string to_string(CellStatus status);
+using CellStatus = measurement::Status;
 
 /// The purpose of a run in a sweep with [tune], from the plan; it is not stored with the cell.
 struct TuningRole {
@@ -38,7 +37,7 @@ struct CellRecord {
   std::string reason;  ///< why it failed or was skipped
   std::string log;     ///< its printed output
   std::string plan_hash, cell_hash;
-  std::string precision;                          ///< float | double
+  Precision precision = Precision::float32;
   std::string identity;                           ///< the text of the cell's hash: `name=value` lines
   training::TrainResult result;                   ///< partial or empty if it failed
   std::string configuration;                      ///< resolved, as TOML; not stored with the cell: the plan has it
@@ -72,7 +71,7 @@ CheckpointFault check_checkpoint(const std::string& folder, const CellSummary& c
 
 inline constexpr std::string_view cells_ending = ".cells";
 /// Of the records that this program writes; it reads no others.
-inline constexpr int record_version = 2;
+inline constexpr int record_version = 3;
 
 /// A record's bytes. Mean gradients of more than 1,000 parameters are omitted. `attempt`: of several records of a cell, the one
 /// with the largest counts.

@@ -8,6 +8,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/dataset.hpp"
 #include "experiments/storage/process.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -56,7 +57,7 @@ std::vector<Archive::Group> groups_of(const Checkpoint& checkpoint, const std::s
                      {"words_task", checkpoint.words.task},
                      {"words_seed_hex", hex_seed(checkpoint.words.seed)},
                      {"words_data_hash", checkpoint.words.hash},
-                     {"precision", checkpoint.precision},
+                     {"precision", name_of(checkpoint.precision, precisions)},
                      {"step", static_cast<std::int64_t>(checkpoint.step)}};
   add_state(root, "optimizer", checkpoint.optimizer, "state of the model's optimiser");
   add_state(root, "own_optimizer", checkpoint.own_optimizer, "state of the optimiser of the estimator's networks");
@@ -87,7 +88,9 @@ Checkpoint checkpoint_of(const Archive& archive, const std::string& root_name) {
   c.task = text(root.attributes, "task");
   c.model = text(root.attributes, "model");
   c.estimator = text(root.attributes, "estimator");
-  c.precision = text(root.attributes, "precision");
+  const auto precision = value_named(text(root.attributes, "precision"), precisions);
+  if (!precision) throw InputError(path + ": has no precision");
+  c.precision = *precision;
   c.step = static_cast<int>(number(root.attributes, "step"));
   auto* seed = find(root.attributes, "seed");
   if (!seed || !std::holds_alternative<std::int64_t>(*seed)) throw InputError(path + ": has no seed");
@@ -157,7 +160,7 @@ Checkpoint checkpoint_of(const training::Training<T>& training) {
   if (training.own_optimizer) c.own_optimizer = training.own_optimizer->state();
   c.step = training.step;
   c.estimator = training.estimator_spec.text;
-  c.precision = std::is_same_v<T, float> ? "float" : "double";
+  c.precision = precision_of<T>;
   return c;
 }
 

@@ -27,7 +27,7 @@ struct Checkpoint {
   std::uint64_t seed = 0;              ///< Key(seed) / "data" is the stream of its data, with their splits
   std::string data_hash;               ///< Task::data_hash of its data
   DataOrigin words;                    ///< if its data have the words of another network: the data of that one
-  std::string precision;               ///< float | double
+  Precision precision = Precision::float32;
 
   /// The data that number its words.
   DataOrigin words_origin() const { return words.task.empty() ? DataOrigin{task, seed, data_hash} : words; }

@@ -4,6 +4,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/dataset.hpp"
 #include "experiments/storage/process.hpp"
+#include "experiments/support/precision.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -79,7 +80,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
       {"estimator", dump.estimator},
       {"seed", static_cast<std::int64_t>(dump.seed)},
       {"seed_hex", hex_seed(dump.seed)},
-      {"precision", std::is_same_v<T, float> ? "float" : "double"},
+      {"precision", name_of(precision_of<T>, precisions)},
       {"surrogate", dump.surrogate}};
   add_provenance(root.attributes, provenance());
   const auto steps = dump.choices.size()    ? extent(dump.choices, 0)

@@ -117,8 +117,8 @@ class Merger {
                        {"cells_planned", static_cast<std::int64_t>(planned())},
                        {"cells_merged", static_cast<std::int64_t>(cells())},
                        {"cells_failed", static_cast<std::int64_t>(failed_)}};
-    if (!precision_.empty())
-      measurement::each_fact_of(precision_,
+    if (precision_)
+      measurement::each_fact_of(*precision_,
                                 [&](const char* fact, const auto& value) { data.attributes.emplace_back(fact, value); });
     if (!settings_.tuned.empty())
       data.attributes.emplace_back("tuned_axes", std::vector<std::string>(settings_.tuned.begin(), settings_.tuned.end()));
@@ -171,7 +171,8 @@ class Merger {
   Labels labels_, tuning_;
   std::size_t trials_ = 0, failed_ = 0;
   bool searched_ = false;
-  std::string plan_hash_, first_, precision_;
+  std::string plan_hash_, first_;
+  std::optional<Precision> precision_;
   std::unordered_set<std::string> hashes_;
   std::vector<Provenance> provenances_;  // distinct ones: one per machine and build
   std::vector<std::uint32_t> made_by_;   // reported run -> index in provenances_

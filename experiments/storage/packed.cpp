@@ -10,6 +10,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/dataset.hpp"
 #include "experiments/storage/process.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -64,6 +65,10 @@ concept Struct = requires(const T& value) {
   members(value, [](const char*, const auto&) {});
 };
 
+// The names of an enumeration's values.
+const auto& names(CellStatus) { return measurement::statuses; }
+const auto& names(Precision) { return precisions; }
+
 Json json_of(const std::vector<double>& values) {
   std::vector<std::uint8_t> bytes(values.size() * sizeof(double));
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
@@ -102,7 +107,7 @@ Json json_of(const T& value) {
     members(value, [&](const char* name, const auto& member) { json[name] = json_of(member); });
     return json;
   } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<int>(value);
+    return name_of(value, names(value));
   } else {
     return value;
   }
@@ -130,9 +135,14 @@ void read(const Json& json, V& value) {
   require(std::same_as<V, bool> ? json.is_boolean() : json.is_number());
   value = json.get<V>();
 }
-void read(const Json& json, CellStatus& value) {
-  require(json.is_number_unsigned() && json.get<std::uint64_t>() <= 2);
-  value = static_cast<CellStatus>(json.get<int>());
+template <class E>
+requires std::is_enum_v<E>
+void read(const Json& json, E& value) {
+  std::string name;
+  read(json, name);
+  const auto named = value_named(name, names(value));
+  require(named.has_value());
+  value = *named;
 }
 void read(const Json& json, std::array<double, 2>& ends) {
   require(json.is_array() && json.size() == 2);

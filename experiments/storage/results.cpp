@@ -9,6 +9,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/dataset.hpp"
+#include "experiments/support/text.hpp"
 
 namespace hardgrad::storage {
 namespace {
@@ -39,7 +40,7 @@ void add_state(ColumnBuilder& b, const Records& records) {
   strings("data_hash", [](auto& r) { return r.data_hash; });
   strings("run_settings", [](auto& r) { return r.run_settings; });
   strings("cell_hash", [](auto& r) { return r.cell_hash; });
-  add<std::uint8_t>(b, records, "status", flags_of("status", {"ok", "failed", "skipped"}),
+  add<std::uint8_t>(b, records, "status", flags_of("status", names_of(measurement::statuses)),
                     [](auto& r) { return static_cast<std::uint8_t>(r.status); });
   strings("reason", [](auto& r) { return r.reason; });
   strings("log", [](auto& r) { return r.log; });
@@ -164,12 +165,12 @@ void add_measurements(ColumnBuilder& b, const Records& records, const Labels& la
   };
   auto& status = *b.column("measurement_status", {"measurement_step"}, std::uint8_t{2},
                            flags_of("measurement_status", {"ok", "skipped", "absent"}));
-  each([&](std::size_t i, const measurement::Measurement& m) { status[i] = m.status == "ok" ? 0 : 1; });
+  each([&](std::size_t i, const measurement::Measurement& m) { status[i] = m.status != measurement::Status::ok; });
   strings("measurement_reason", [](auto& m) { return m.reason; });
   strings("measurement_unsupported", [](auto& m) { return m.reliability_warning; });
   strings("measured_estimator", [](auto& m) { return m.estimator; });
   strings("own_target", [](auto& m) { return m.target; });
-  strings("known_unbiased", [](auto& m) { return m.known_unbiased; });
+  strings("known_unbiased", [](auto& m) { return m.known_unbiased ? "yes" : "no"; });
   for (const auto& name : labels.intervals) {
     const auto variable = safe_name(name) + "_interval";
     auto& out = *b.column(variable, {"measurement_step", "bound"}, measurement::not_a_number,

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/support/named.hpp"
 #include "core/support/text.hpp"
 
 namespace hardgrad {
@@ -83,6 +85,21 @@ std::optional<N> number_of(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return {};
   return value;
+}
+
+/// The value of an enumeration with this name; nothing if none has it.
+template <class E, std::size_t N>
+std::optional<E> value_named(std::string_view name, const Named<E> (&names)[N]) {
+  for (const auto& row : names)
+    if (row.name == name) return row.value;
+  return {};
+}
+/// All names, in order.
+template <class E, std::size_t N>
+std::vector<std::string> names_of(const Named<E> (&names)[N]) {
+  std::vector<std::string> all;
+  for (const auto& row : names) all.emplace_back(row.name);
+  return all;
 }
 
 }  // namespace hardgrad

@@ -101,12 +101,14 @@ void ConfigReader::top_level(SweepConfig& config) const {
   config.out = "results/" + config.name + "-run";
   text("description", config.description);
   text("out", config.out);
-  text("precision", config.precision);
-  if (config.precision != "float" && config.precision != "double")
-    source_.fail(
-        *source_.root().get("precision"), "precision",
-        fmt::format("must be float or double, got \"{}\"{}", config.precision,
-                    nearest(config.precision, {"float", "double"}) ? did_you_mean(config.precision, {"float", "double"}) : ""));
+  std::string precision = name_of(config.precision, precisions);
+  text("precision", precision);
+  const auto known_precision = value_named(precision, precisions);
+  if (!known_precision)
+    source_.fail(*source_.root().get("precision"), "precision",
+                 fmt::format("must be float or double, got \"{}\"{}", precision,
+                             nearest(precision, names_of(precisions)) ? did_you_mean(precision, names_of(precisions)) : ""));
+  config.precision = *known_precision;
   if (const auto* node = source_.root().get("seed")) config.seed = std::stoull(axis_value(source_, *node, "seed", "seed"));
   if (const auto* node = source_.root().get("plugins")) {
     if (!node->is_array()) source_.fail(*node, "plugins", "must be a list of paths");

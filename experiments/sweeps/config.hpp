@@ -76,9 +76,9 @@ struct Override {
 };
 
 struct SweepConfig {
-  std::string file;                         ///< as given
-  std::string name, description, out;       ///< out: the folder of cells
-  std::string precision = "float";          ///< float | double
+  std::string file;                    ///< as given
+  std::string name, description, out;  ///< out: the folder of cells
+  Precision precision = Precision::float32;
   std::vector<std::string> plugins;         ///< shared libraries, as found
   std::uint64_t seed = 0;                   ///< root of all random streams
   std::vector<std::vector<GridAxis>> axes;  ///< the product of these; within one, lists are zipped

@@ -88,7 +88,7 @@ toml::table echo_table(const SweepConfig& config) {
   if (!config.description.empty()) root.insert("description", config.description);
   root.insert("seed", static_cast<std::int64_t>(config.seed));
   root.insert("out", config.out);
-  root.insert("precision", config.precision);
+  root.insert("precision", name_of(config.precision, precisions));
   if (!config.plugins.empty()) {
     toml::array plugins;
     for (const auto& path : config.plugins) plugins.push_back(path);

@@ -189,7 +189,7 @@ bool run_trial(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks
   tbb::task_arena alone(1);
   try {
     alone.execute([&] {
-      if (plan.precision == "double")
+      if (plan.precision == Precision::float64)
         run_trial<double>(trial, plan, cell, tasks, stop);
       else
         run_trial<float>(trial, plan, cell, tasks, stop);

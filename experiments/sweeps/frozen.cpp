@@ -43,8 +43,9 @@ std::string lines_of(std::string_view text, std::string_view other, bool in) {
 }
 
 nlohmann::json head_of(const Plan& plan) {
-  nlohmann::json head{{"format", format},  {"name", plan.name},           {"hash", plan.hash},    {"content", plan.content},
-                      {"seed", plan.seed}, {"precision", plan.precision}, {"config", plan.config}};
+  nlohmann::json head{{"format", format},        {"name", plan.name}, {"hash", plan.hash},
+                      {"content", plan.content}, {"seed", plan.seed}, {"precision", name_of(plan.precision, precisions)},
+                      {"config", plan.config}};
   if (plan.tuning)
     head.update({{"tune", plan.tuning->config->tune->text()},
                  {"metric", plan.tuning->config->tune->metric},
@@ -189,8 +190,8 @@ std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
   if (frozen.value("name", "") != plan.name) return fmt::format("name {} -> {}", frozen.value("name", ""), plan.name);
   if (frozen.value("seed", std::uint64_t{0}) != plan.seed)
     return fmt::format("seed {} -> {}", frozen.value("seed", std::uint64_t{0}), plan.seed);
-  if (frozen.value("precision", "") != plan.precision)
-    return fmt::format("precision {} -> {}", frozen.value("precision", ""), plan.precision);
+  if (const auto was = frozen.value("precision", ""), is = std::string(name_of(plan.precision, precisions)); was != is)
+    return fmt::format("precision {} -> {}", was, is);
   std::map<std::string, nlohmann::json> before, after;
   const auto key = [](const nlohmann::json& cell) { return cell.at("axes").dump() + std::to_string(cell.value("round", 0)); };
   for (const auto& cell : frozen.at("cells")) before[key(cell)] = cell;

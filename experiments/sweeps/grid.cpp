@@ -103,7 +103,7 @@ void Grid::check(const Cell& cell) {
   // Metrics depend on the task, not on the seed of its data.
   if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored_.insert({cell.axes.at("task"), what}).second)
     more_is_better(config_, "train.monitor", what, cell, tasks_);
-  if (cell.settings.train.measure.method == measurement::Method::exact && config_.precision != "double")
+  if (cell.settings.train.measure.method == measurement::Method::exact && config_.precision != Precision::float64)
     throw UsageError(fmt::format("{}: measure.method = \"exact\": needs precision = \"double\"", config_.file));
 }
 

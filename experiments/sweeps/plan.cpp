@@ -27,8 +27,8 @@ CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std:
   return settings;
 }
 
-std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell) {
-  auto text = fmt::format("cell 2\nprecision={}\nroot={}\n", precision, root_seed);
+std::string identity(Precision precision, std::uint64_t root_seed, const Cell& cell) {
+  auto text = fmt::format("cell 2\nprecision={}\nroot={}\n", name_of(precision, precisions), root_seed);
   for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
   for (const char* noun : {"task", "model", "estimator"})
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))

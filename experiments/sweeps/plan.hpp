@@ -76,7 +76,9 @@ class Grid;
 using AxisSets = std::map<std::string, std::set<std::string>>;  ///< values by axis
 
 struct Plan {
-  std::string name, precision, config;  ///< config: the resolved TOML
+  std::string name;
+  Precision precision = Precision::float32;
+  std::string config;  ///< the resolved TOML
   std::uint64_t seed = 0;
   std::vector<Cell> cells = {};            ///< the known cells in order; with [tune], finished trials add more (`grow`)
   std::shared_ptr<Grid> grid = {};         ///< of a plan whose `cells` are only those of a shard: all cells
@@ -104,7 +106,7 @@ struct CellKeys {
 /// Everything that determines a cell's numbers: `name=value` lines of its precision, root seed, axes, builds of plugins,
 /// contents of files, and of all settings of its task, model, estimator, target, training and measurement (identity_lines). The
 /// cell's hash is the hash of this text.
-std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell);
+std::string identity(Precision precision, std::uint64_t root_seed, const Cell& cell);
 
 /// 16 hex digits of a text's hash.
 std::string text_hash(const std::string& text);

@@ -212,7 +212,7 @@ storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks
     return record;
   }
   try {
-    if (plan.precision == "double")
+    if (plan.precision == Precision::float64)
       train_cell<double>(plan, cell, tasks, hooks, record);
     else
       train_cell<float>(plan, cell, tasks, hooks, record);

@@ -94,7 +94,7 @@ void RunLog::end(const Cell& cell, const storage::CellRecord& record, double sec
   at_work_.erase(&cell);
   const auto file = keep();
   auto event = line("end", cell);
-  event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
+  event.update({{"status", name_of(record.status, measurement::statuses)}, {"reason", record.reason}, {"seconds", seconds}});
   journal_.append(event);
   report_.ok += record.status == storage::CellStatus::ok;
   report_.skipped += record.status == storage::CellStatus::skipped;

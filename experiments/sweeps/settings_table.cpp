@@ -71,17 +71,15 @@ SettingInfo setting(const std::string& section, Info info, Member member) {
 template <class E, std::size_t N, class Member>
 SettingInfo setting(const std::string& section, const std::string& name, const Named<E> (&names)[N], std::string help,
                     Member member) {
-  std::vector<std::string> choices;
-  for (const auto& row : names) choices.emplace_back(row.name);
   SettingInfo result;
   result.path = section + "." + name;
   result.get = [member, &names](const CellSettings& s) -> Value {
     return std::string(name_of(member(const_cast<CellSettings&>(s)), names));
   };
   result.set = [member, &names](CellSettings& s, const Value& value) {
-    member(s) = std::ranges::find(names, std::get<std::string>(value), &Named<E>::name)->value;
+    member(s) = value_named(std::get<std::string>(value), names).value();
   };
-  result.info = Info::choice(name, std::get<std::string>(result.get(CellSettings{})), std::move(choices), std::move(help));
+  result.info = Info::choice(name, std::get<std::string>(result.get(CellSettings{})), names_of(names), std::move(help));
   return result;
 }
 

@@ -33,7 +33,7 @@ double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& 
 
 template <class T>
 std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
-  const std::string precision = sizeof(T) == 4 ? "float" : "double";
+  const std::string precision = name_of(precision_of<T>, precisions);
   const auto state = estimator.state();
   const auto first = estimate_of(estimator, model, batch, Key(2));
   if (!finite(first)) return "the estimate is not finite in " + precision;

@@ -11,7 +11,7 @@ _ROW = re.compile(
 _AXES = {"measured": "measurement_step", "logged": "step", "loss": "evaluation_step"}
 _LABELS = {
     "*_interval": "bound",
-    "variance_by_group": "parameter_group",
+    **{f"{name}_by_group": "parameter_group" for name in ("variance", "squared_bias", "relative_bias", "bias_p_value_plain")},
     "attention_entropy_by_site": "site",
     "bias_against": "target",
 }

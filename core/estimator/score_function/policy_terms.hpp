@@ -46,27 +46,32 @@ struct Advantage {
   /// By which f - mean f is divided, from the group's sum of squares; for the formula of the mean.
   double (*divisor)(double squares, double samples, double epsilon) = nullptr;
   const char* target = nullptr;  // if it is not the expected loss
+  const char* words = "";        // as a judged loss is described
 };
 
 constexpr Advantage advantages[] = {
-    {.name = "none", .from = Advantage::From::own_return, .biased = false},
+    {.name = "none", .from = Advantage::From::own_return, .biased = false, .words = "the reward without a baseline"},
     {.name = "leave_one_out",
      .biased = false,
      .compare = [](std::vector<double>& f, const SampleGroup& group) { leave_one_out(f, group.samples, group.columns); },
-     .divisor = [](double, double samples, double) { return (samples - 1) / samples; }},
+     .divisor = [](double, double samples, double) { return (samples - 1) / samples; },
+     .words = "the reward less the mean of the others"},
     {.name = "group_mean",
      .compare = [](std::vector<double>& f, const SampleGroup& group) { centre(f, group.samples, group.columns); },
-     .divisor = [](double, double, double) { return 1.0; }},
+     .divisor = [](double, double, double) { return 1.0; },
+     .words = "the reward less the group's mean"},
     {.name = "group_std",
      .compare =
          [](std::vector<double>& f, const SampleGroup& group) {
            centre(f, group.samples, group.columns);
            scale_by_deviation(f, group.samples, group.columns, group.epsilon);
          },
-     .divisor = [](double squares, double samples, double epsilon) { return std::sqrt(squares / (samples - 1)) + epsilon; }},
+     .divisor = [](double squares, double samples, double epsilon) { return std::sqrt(squares / (samples - 1)) + epsilon; },
+     .words = "the reward less the group's mean, over the group's standard deviation"},
     {.name = "length_weighted",
      .compare = [](std::vector<double>& f,
-                   const SampleGroup& group) { centre_by_length(f, group.samples, group.columns, group.n); }},
+                   const SampleGroup& group) { centre_by_length(f, group.samples, group.columns, group.n); },
+     .words = "the reward less the group's mean weighted by lengths"},
     {.name = "relative",
      .compare =
          [](std::vector<double>& f, const SampleGroup& group) {
@@ -74,16 +79,23 @@ constexpr Advantage advantages[] = {
            centre(f, group.samples, group.columns);
            divide_by_mean(f, before, group.samples, group.columns);
          },
-     .target = "success_likelihood"},
+     .target = "success_likelihood",
+     .words = "the reward less the group's mean, over that mean"},
     {.name = "target",
      .compare =
          [](std::vector<double>& f, const SampleGroup& group) {
            centre(f, group.samples, group.columns);
            to_target(f, group.samples, group.columns, group.log_p, group.log_q);
-         }},
-    {.name = "greedy", .from = Advantage::From::greedy_run, .biased = false},
-    {.name = "batch_std", .from = Advantage::From::batch},
-    {.name = "critic", .from = Advantage::From::critic, .biased = false},
+         },
+     .words = "the policy less the group's law tilted by its rewards, over their deviation"},
+    {.name = "greedy",
+     .from = Advantage::From::greedy_run,
+     .biased = false,
+     .words = "the reward less that of the most probable tokens"},
+    {.name = "batch_std",
+     .from = Advantage::From::batch,
+     .words = "the reward less the mean over the batch's tokens, over their standard deviation"},
+    {.name = "critic", .from = Advantage::From::critic, .biased = false, .words = "the reward less learned values"},
 };
 
 // The ratio: the logarithm of a choice's weight, from l = log p - log q of the choice, its sum up to the choice and over all
@@ -92,15 +104,23 @@ constexpr Advantage advantages[] = {
 struct Ratio {
   std::string_view name;
   double (*log_w)(double l, double sum_to_here, double sum, double n);
+  const char* words;
   bool biased = true;
 };
 
 constexpr Ratio ratios[] = {
-    {.name = "none", .log_w = [](double, double, double, double) { return 0.0; }},
-    {.name = "token", .log_w = [](double l, double, double, double) { return l; }},
-    {.name = "prefix", .log_w = [](double, double sum_to_here, double, double) { return sum_to_here; }},
-    {.name = "sequence", .log_w = [](double, double, double sum, double) { return sum; }, .biased = false},
-    {.name = "geometric", .log_w = [](double, double, double sum, double n) { return sum / n; }},
+    {.name = "none", .log_w = [](double, double, double, double) { return 0.0; }, .words = "no ratio"},
+    {.name = "token", .log_w = [](double l, double, double, double) { return l; }, .words = "each token's ratio"},
+    {.name = "prefix",
+     .log_w = [](double, double sum_to_here, double, double) { return sum_to_here; },
+     .words = "the ratio of the tokens up to each"},
+    {.name = "sequence",
+     .log_w = [](double, double, double sum, double) { return sum; },
+     .words = "the ratio of the whole sequence",
+     .biased = false},
+    {.name = "geometric",
+     .log_w = [](double, double, double sum, double n) { return sum / n; },
+     .words = "the geometric mean of the sequence's ratios"},
 };
 
 /// The logarithms of the weights of all choices.
@@ -161,14 +181,15 @@ inline double clipped(const Word& word, const Limits& limit) {
 struct Bound {
   std::string_view name;
   double (*of)(const Word&, const Limits&);
+  const char* words;  // behind those of the ratio; {low}, {high}: the limits
   bool biased = true;
   bool of_ratio = true;  // low and high are limits of a ratio
   bool masks = false;    // a word of weight 0 is left out, not only flat
 };
 
 constexpr Bound bounds[] = {
-    {.name = "none", .of = [](const Word& word, const Limits&) { return word.w; }, .biased = false},
-    {.name = "clip", .of = clipped},
+    {.name = "none", .of = [](const Word& word, const Limits&) { return word.w; }, .words = "", .biased = false},
+    {.name = "clip", .of = clipped, .words = ", clipped at {low:g} and {high:g}"},
     // the same with limits to the power of the square root of the word's place
     {.name = "clip_growing",
      .of =
@@ -176,7 +197,8 @@ constexpr Bound bounds[] = {
            auto grown = limit;
            for (double* of : {&grown.low, &grown.high, &grown.dual}) *of = std::pow(*of, std::sqrt(word.place));
            return clipped(word, grown);
-         }},
+         },
+     .words = ", clipped at {low:g} and {high:g} to the power of the root of the token's place"},
     // the geometric mean of the words' ratios, each clipped; 0 for a word whose own is
     {.name = "clip_words",
      .of =
@@ -188,12 +210,18 @@ constexpr Bound bounds[] = {
              sum += flat(w, word.advantage, limit) ? std::log(limit.of(w)) : at[word.r];
            }
            return std::exp(sum / word.n);
-         }},
+         },
+     .words = ", each clipped at {low:g} and {high:g}"},
     // a constant factor of the score
-    {.name = "truncate", .of = [](const Word& word, const Limits& limit) { return limit.of(word.w); }},
-    {.name = "taper", .of = [](const Word& word, const Limits& limit) { return word.advantage > 0 ? 1 : limit.of(word.w); }},
+    {.name = "truncate",
+     .of = [](const Word& word, const Limits& limit) { return limit.of(word.w); },
+     .words = ", truncated at {low:g} and {high:g}"},
+    {.name = "taper",
+     .of = [](const Word& word, const Limits& limit) { return word.advantage > 0 ? 1 : limit.of(word.w); },
+     .words = ", truncated at {high:g} where the advantage is not positive, else none"},
     {.name = "mask",
      .of = [](const Word& word, const Limits& limit) { return limit.of(word.w) == word.w ? word.w : 0; },
+     .words = ", left out below {low:g} and above {high:g}",
      .masks = true},
     // 0 where the word's probability has risen, for A > 0, or fallen by more than the limit
     {.name = "shift",
@@ -203,6 +231,7 @@ constexpr Bound bounds[] = {
            const bool too_far = word.advantage > 0 ? rise > limit.high : rise < -limit.low;
            return too_far ? 0 : std::min(word.w, limit.dual);
          },
+     .words = ", left out where the probability has moved by over {high:g}",
      .of_ratio = false,
      .masks = true},
     // the derivative of 4 / tau sigmoid(tau (w - 1)) in log w
@@ -211,31 +240,54 @@ constexpr Bound bounds[] = {
          [](const Word& word, const Limits& limit) {
            const double e = std::exp(-std::abs(limit.rate(word.advantage) * (word.w - 1)));
            return e == 0 ? 0 : 4 * word.w * e / ((1 + e) * (1 + e));
-         }},
+         },
+     .words = ", by SAPO's gate"},
     // w^k exp(lambda (1 - w))
     {.name = "gamma",
      .of =
          [](const Word& word, const Limits& limit) {
            const double decay = limit.rate(word.advantage) * (1 - word.w);
            return std::isfinite(decay) ? std::exp(limit.shape(word.advantage) * std::log(word.w) + decay) : 0;
-         }},
+         },
+     .words = ", by VESPO's smooth function of it"},
 };
+
+/// 1 for the words whose entropy is at least its quantile over those `made`, so that they are this share of them; 0 for others.
+inline PerQuestion of_high_entropy(PerQuestion entropy, const std::vector<double>& made, double share) {
+  const double least = made.empty() ? 0 : quantile(made, 1 - share);
+  for (auto& at : entropy)
+    for (auto& h : at) h = h >= least;
+  return entropy;
+}
 
 // The aggregation: the share of a sample with n choices, in a group of K samples with `all` choices.
 
 struct Aggregation {
   std::string_view name;
   double (*share)(double n, double all, double K, double longest);
+  const char* words;
   bool biased = true;
   bool over_batch = false;  // the group is that of all examples
 };
 
 constexpr Aggregation aggregations[] = {
-    {.name = "sum", .share = [](double, double, double, double) { return 1.0; }, .biased = false},
-    {.name = "sequences", .share = [](double n, double, double, double) { return 1 / n; }},
-    {.name = "tokens", .share = [](double, double all, double K, double) { return K / all; }},
-    {.name = "batch_tokens", .share = [](double, double all, double K, double) { return K / all; }, .over_batch = true},
-    {.name = "longest", .share = [](double, double, double, double longest) { return 1 / longest; }},
+    {.name = "sum",
+     .share = [](double, double, double, double) { return 1.0; },
+     .words = "summed over tokens",
+     .biased = false},
+    {.name = "sequences",
+     .share = [](double n, double, double, double) { return 1 / n; },
+     .words = "divided by each sequence's own length"},
+    {.name = "tokens",
+     .share = [](double, double all, double K, double) { return K / all; },
+     .words = "divided by the group's number of tokens"},
+    {.name = "batch_tokens",
+     .share = [](double, double all, double K, double) { return K / all; },
+     .words = "divided by the batch's number of tokens",
+     .over_batch = true},
+    {.name = "longest",
+     .share = [](double, double, double, double longest) { return 1 / longest; },
+     .words = "divided by the longest length"},
 };
 
 /// [B K] of samples with n [B K] choices, of at most `longest`.

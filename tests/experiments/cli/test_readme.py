@@ -75,6 +75,11 @@ def test_estimators_are_those_registered():
         assert row[0] == f"[`{name}`]({name}.cpp)" and (ESTIMATORS.parent / f"{name}.cpp").is_file(), name
         assert words[row[3]] == registered[name]["target"], name
         assert row[4].startswith("yes") == registered[name]["unbiased"], name
+    papers = {name: re.findall(r"([A-Z][\w-]+)[^;]*?(\d{4})", row[2]) for name, row in table.items()}
+    assert {name for name, found in papers.items() if not found} == {"exact", "path_only"}
+    unlike = {name for name, of in papers.items() for paper in of if any(x not in registered[name]["paper"] for x in paper)}
+    assert unlike == {"straight_through"}  # Shah et al. 2024 is of its subsets
+    assert f"; {len(registered['policy_gradient']['presets'])} presets" in table["policy_gradient"][1]
     shortened = {name for name, row in table.items() if row[5].replace("`", "") != registered[name]["evaluations"]}
     assert shortened == {"policy_gradient", "rebar", "relax"}  # their costs have up to eight cases
 

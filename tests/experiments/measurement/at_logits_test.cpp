@@ -123,7 +123,7 @@ TEST_CASE("with draws from a posterior, gradients are at its logits and at the p
   }
   CHECK(calm.variance < noisy.variance / 4);
   CHECK(of("straight_through[target=elbo]").bias_p_value < 1e-5);
-  CHECK(of("wake_sleep").status == "skipped");
+  CHECK(of("wake_sleep").status == measurement::Status::skipped);
   // The prior's logits of the first layer are a parameter, the same for all examples.
   const auto at_logits = exact_gradient_at_logits("elbo", *s.model, s.batch, 1e6);
   const auto at_parameters = exact_reference("elbo", *s.model, s.batch, 1e6).gradient;

@@ -29,7 +29,7 @@ std::optional<Measurement> exactly(const std::string& spec, const char* toy) {
   settings.outcome_cap = 3e4;
   try {
     const auto m = measure(Spec::parse(spec), *estimator_of(spec, *model), *model, one_example(), settings, Key(5));
-    return m.status == "ok" && m.estimand_norm > 0 ? std::optional(m) : std::nullopt;
+    return m.status == Status::ok && m.estimand_norm > 0 ? std::optional(m) : std::nullopt;
   } catch (const NotExact&) {
     return {};
   }
@@ -37,7 +37,7 @@ std::optional<Measurement> exactly(const std::string& spec, const char* toy) {
 
 double relative(const Measurement& m) { return m.squared_bias / (m.estimand_norm * m.estimand_norm); }
 
-bool contradicted(const Measurement& m) { return m.known_unbiased == "yes" && relative(m) > rounding; }
+bool contradicted(const Measurement& m) { return m.known_unbiased && relative(m) > rounding; }
 
 TEST_CASE("every estimator that is known to be unbiased is exactly so, and the others are biased somewhere") {
   std::set<std::string> unbiased, biased, unseen, without_bias;
@@ -52,8 +52,7 @@ TEST_CASE("every estimator that is known to be unbiased is exactly so, and the o
       ++seen;
       most = std::max(most, relative(*m));
       CHECK_FALSE(contradicted(*m));
-      CHECK((m->known_unbiased == "yes" || m->known_unbiased == "no"));
-      (m->known_unbiased == "yes" ? unbiased : biased).insert(name);
+      (m->known_unbiased ? unbiased : biased).insert(name);
     }
     if (seen == 0) unseen.insert(name);
     if (biased.count(name) && most < bias) without_bias.insert(name);
@@ -74,9 +73,9 @@ TEST_CASE("settings that bias an estimator are known, and a wrong claim is contr
     CAPTURE(spec);
     auto m = exactly(spec, power);
     REQUIRE(m);
-    CHECK(m->known_unbiased == "no");
+    CHECK_FALSE(m->known_unbiased);
     CHECK_FALSE(contradicted(*m));
-    m->known_unbiased = "yes";
+    m->known_unbiased = true;
     biased += contradicted(*m);
   }
   CHECK(biased == 5);

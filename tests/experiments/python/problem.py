@@ -1,5 +1,6 @@
 """Problems for both the program and the package: a loss for each outcome of two columns of three options, or of a bit."""
 
+import gc
 import json
 import os
 import subprocess
@@ -20,26 +21,27 @@ def program(*arguments):
     return done.stdout
 
 
+def write_gradient(file, task, model, estimator, seed, batch=8):
+    """By the program, in double precision."""
+    what = ("--task", task, "--model", model, "--estimator", estimator, "--batch", str(batch), "--seed", str(seed))
+    program("gradient", *what, "--precision", "double", "--out", str(file))
+
+
+def found_cycles(call):
+    """The least number of objects that a call leaves to the collection of garbage; others' objects may end once."""
+    call()
+    gc.collect()
+    gc.disable()
+    try:
+        return min((call(), gc.collect())[1] for _ in range(5))
+    finally:
+        gc.enable()
+
+
 def dumped(folder, estimator, seed, model=MODEL):
     """The output of `hardgrad gradient`: the gradient at the logits, the chosen options [R, D], the losses [R]."""
     file = folder / "gradient.h5"
-    program(
-        "gradient",
-        "--task",
-        "bits",
-        "--model",
-        model,
-        "--estimator",
-        estimator,
-        "--batch",
-        "1",
-        "--seed",
-        str(seed),
-        "--precision",
-        "double",
-        "--out",
-        str(file),
-    )
+    write_gradient(file, "bits", model, estimator, seed, batch=1)
     with h5py.File(file) as dump:
         return {
             "gradient": dump["gradient/bits.logits"][()],

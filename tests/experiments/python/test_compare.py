@@ -128,8 +128,14 @@ def test_figures_are_those_of_all_gradients(network, specs):
         samples = {"rloo[samples=2]": 2, "rloo[samples=3]": 3}.get(spec, 1)
         assert of.rows == samples * {Bits: 4, Looks: 2 * 3, Experts: 6}[type(network)], spec
         assert of.work_normalised_variance == pytest.approx(of.variance * of.rows)
+    data = comparison.to_xarray()
+    numbers = [str(name) for name in data if "measurement_step" in data[name].dims and not name.endswith("_interval")]
+    assert len(numbers) >= 25 and {"rank", "not_finite", "time_normalised_variance"} <= set(numbers)
+    assert [name for name in numbers if not data[name].attrs.get("long_name")] == []  # all are in core's table
+    assert data["time_normalised_variance"].attrs["better"] == "lower"
     if comparison[specs[0]].groups:
         groups = comparison[specs[0]].groups
+        assert {"variance_by_group", "squared_bias_by_group"} <= set(numbers)
         assert sum(group.numbers["variance"] for group in groups.values()) == pytest.approx(comparison[specs[0]].variance)
         assert list(groups) == list(network.parameters())
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import hardgrad  # noqa: E402
 from hardgrad.torch import Site, episode  # noqa: E402
-from problem import program  # noqa: E402
+from problem import write_gradient  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "peers"))
 import gradient_file  # noqa: E402
@@ -72,23 +72,7 @@ def test_a_memory_reader_has_the_programs_gradients(tmp_path, hops, specs):
     """With options, and with weights, in which relaxations differentiate the network."""
     compared, out = 0, tmp_path / "gradient.h5"
     for seed, spec in enumerate(specs):
-        program(
-            "gradient",
-            "--task",
-            "qa",
-            "--model",
-            f"memory_reader[embedding=5,hops={hops}]",
-            "--batch",
-            "4",
-            "--estimator",
-            spec,
-            "--seed",
-            str(seed),
-            "--precision",
-            "double",
-            "--out",
-            str(out),
-        )
+        write_gradient(out, "qa", f"memory_reader[embedding=5,hops={hops}]", spec, seed, batch=4)
         file = gradient_file.load(str(out))
         reader = Reader(file)
         sites = {"sentence": Site(options=reader.there.shape[1], times=hops, state=5)}

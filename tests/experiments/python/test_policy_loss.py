@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import hardgrad  # noqa: E402
 from hardgrad.torch import Sequences, assert_unbiased, policy_loss  # noqa: E402
-from hardgrad.torch.policy_loss.fields import ADVANTAGES, Family, Terms, candidates  # noqa: E402
+from hardgrad.torch.policy_loss.fields import ADVANTAGES, Family, Terms, candidates, published  # noqa: E402
 from published_losses import (  # noqa: E402
     PUBLISHED,
     PolicyLossOpenRLHF,
@@ -164,11 +164,23 @@ def test_the_fields_are_cores(tmp_path):
     assert len(groups) == 496 and probability.sum() == pytest.approx(1)
     family = Family(of, groups, probability, None)
     every = [terms for terms in candidates("none", True, True) if terms.bound != "sigmoid_without_ratio"]
-    some = [terms for terms in every if terms.advantage != "relative"][::3]  # which needs rewards of at least 0
+    presets = [terms for terms in published() if terms.advantage not in ("critic", "relative")]
+    assert len(presets) >= 22
+    some = [terms for terms in every if terms.advantage != "relative"][::5]  # which needs rewards of at least 0
+    some = list(dict.fromkeys(some + presets))
     assert len(some) >= 160 and {terms.advantage for terms in some} == set(ADVANTAGES) - {"relative"}
     assert {terms.ratio for terms in some} == {"none", "token", "sequence", "geometric", "prefix"}
     for terms, core in zip(some, toy.measured([f"policy_gradient[samples=2,{terms.spec}]" for terms in some])):
         assert np.abs(family.mean(terms).reshape(15, 3) - core).max() < 1e-10, terms
+
+
+def test_every_preset_is_a_candidate():
+    """But for the values that a critic learns; a batch is one group here."""
+    found, presets = set(candidates("none", True, True)), hardgrad.describe("policy_gradient")["presets"]
+    every = dict(zip((preset["name"] for preset in presets), published()))
+    assert len(every) == len(presets) >= 24
+    assert {name for name, terms in every.items() if terms not in found} == {"ppo"}
+    assert every["ppo"]._replace(advantage="group_mean") in found and every["high_entropy"].top_entropy == 0.2
 
 
 def test_the_fields_of_rewards_over_their_mean_and_of_sapo():

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import hardgrad  # noqa: E402
 from hardgrad.torch import Site, compare, episode, expectation  # noqa: E402
-from problem import program  # noqa: E402
+from problem import program, write_gradient  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "peers"))
 import gradient_file  # noqa: E402
@@ -139,23 +139,7 @@ def test_every_estimator_has_the_programs_gradient(tmp_path):
         except hardgrad.UsageError as refusal:
             assert "posterior" in str(refusal), (spec, refusal)
             continue
-        program(
-            "gradient",
-            "--task",
-            "subsets",
-            "--model",
-            TOY,
-            "--batch",
-            "1",
-            "--estimator",
-            spec,
-            "--seed",
-            str(seed),
-            "--precision",
-            "double",
-            "--out",
-            str(out),
-        )
+        write_gradient(out, "subsets", TOY, spec, seed, batch=1)
         file = gradient_file.load(str(out))
         with h5py.File(out) as more:
             q = torch.from_numpy(more["constants/subsets.q"][()])

@@ -38,7 +38,7 @@ TEST_CASE_TEMPLATE("parameters are read back bit for bit", T, float, double) {
   c.optimizer = {1, 2, 3};
   c.estimator_state = {0.25};
   c.step = 12;
-  c.task = "qa", c.model = "m", c.estimator = "nvil", c.precision = "float";
+  c.task = "qa", c.model = "m", c.estimator = "nvil", c.precision = Precision::float32;
   c.seed = 0xffffffffffffffffu;
   save_checkpoint(folder / "c.h5", c);
   CHECK(check_file(folder / "c.h5").empty());

@@ -157,15 +157,15 @@ TEST_CASE("a record of another release, or of an unknown form, is neither damage
   const auto bytes = cell_bytes(record, 1);
   const auto line = bytes.substr(0, bytes.find('\n')), data = bytes.substr(line.size() + 1, bytes.size() - line.size() - 2);
   auto later = line;
-  later.replace(later.find("version=2"), 9, "version=3");
+  later.replace(later.find("version=3"), 9, "version=4");
   auto earlier = line;
-  earlier.replace(earlier.find("version=2"), 9, "version=1");
+  earlier.replace(earlier.find("version=3"), 9, "version=2");
   auto other = later;
   other.replace(other.find("status=ok"), 9, "status=resting");
   std::size_t tried = 0;
   for (const auto& [bytes, why] :
-       {std::pair{sealed(later, data), "is of a newer release: records of version 3, this program reads 2"},
-        {sealed(earlier, data), "is of an older release: records of version 1, this program reads 2"},
+       {std::pair{sealed(later, data), "is of a newer release: records of version 4, this program reads 3"},
+        {sealed(earlier, data), "is of an older release: records of version 2, this program reads 3"},
         {sealed(other, "nothing known"), "is of a newer release"},
         {sealed(line, "nothing known"), "its content is not a packed cell"}}) {
     CAPTURE(why);

@@ -56,7 +56,7 @@ inline storage::CellRecord sample_cell(const std::string& task, const std::strin
   record.plan_hash = "0123456789abcdef";
   record.cell_hash = task.substr(0, 2) + "-" + estimator + "-" + std::to_string(seed);
   record.configuration = "[grid]\ntask = [\"translation\", \"qa\"]  # gr\xC3\xBC\xC3\x9F\n";
-  record.precision = "float";
+  record.precision = Precision::float32;
   record.log = "trained";
   record.run_settings = R"({"train.learning_rate":0.003,"train.steps":)" + std::to_string(300 + seed) + "}";
   record.costs = {{"cpu_seconds", 1.5}};
@@ -120,7 +120,7 @@ inline std::vector<storage::CellRecord> sample_sweep(int seeds = 3) {
           for (auto& point : last.result.measurements) {
             measurement::Measurement skipped;
             skipped.estimator = "exact";
-            skipped.status = "skipped";
+            skipped.status = measurement::Status::skipped;
             skipped.reason = "2.6e6 leaves are more than the cap of 1e6";
             point.measurement = skipped;
           }

@@ -43,6 +43,6 @@ int main(int count, char** arguments) {
   checkpoint.parameters = {{"encoder.weight", shaped<double>({2, 2}, {1, 2, 3, 4})}};
   checkpoint.optimizer = {1, 2, 3};
   checkpoint.step = 300;
-  checkpoint.precision = "float";
+  checkpoint.precision = Precision::float32;
   save_checkpoint(folder / "checkpoint.h5", checkpoint);
 }

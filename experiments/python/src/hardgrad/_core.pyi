@@ -199,8 +199,44 @@ class Replicates:
         single: in single precision."""
 
 def quantities() -> dict[str, dict[str, Any]]:
-    """By name of a measured quantity: units, long_name and the other attributes of its variable
+    """By name of a quantity of a measurement: units, long_name and other attributes of its variable
     (experiments/measurement/quantities.hpp)."""
+
+def policy_terms() -> dict[str, Any]:
+    """Of policy_gradient's settings advantage, ratio, bound and aggregation: words by name; of
+    divergence: the names of those of a token (core/estimator/score_function/policy_terms.hpp)."""
+
+def policy_advantages(
+    name: str,
+    rewards: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    log_p: NDArray[np.float64],
+    log_q: NDArray[np.float64],
+    epsilon: float,
+) -> NDArray[np.float64]:
+    """[n, K], of groups [n, K]; log_p, log_q: of whole sequences."""
+
+def policy_weights(
+    ratio: str,
+    bound: str,
+    limits: tuple[float, ...],
+    top_entropy: float,
+    advantage: NDArray[np.float64],
+    log_ratio: NDArray[np.float64],
+    log_p: NDArray[np.float64],
+    entropy: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """[n, K, T] W of tokens [n, K, T]. limits: low, high, dual; shape and rate for better samples
+    than the baseline, and for others."""
+
+def policy_shares(
+    aggregation: str, lengths: NDArray[np.float64], longest: float
+) -> NDArray[np.float64]: ...
+def policy_divergence(
+    name: str, weighted: bool, m: NDArray[np.float64], log_ratio: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """[S, T] slopes in log p, of m = log p - log r; weighted: with the ratio."""
 
 def precision(single: bool) -> dict[str, Any]:
     """The attributes of a result that follow from its precision."""

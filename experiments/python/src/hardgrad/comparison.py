@@ -73,7 +73,7 @@ def ranks(scores: Sequence[Score]) -> list[float]:
     ]
 
 
-#: The attributes of measured quantities in a result's file.
+#: The facts of all quantities of a measurement, by name: attributes in a result's file.
 FACTS = quantities()
 
 
@@ -82,16 +82,9 @@ class Measured:
     """One estimator. Its numbers are attributes, too: `of.variance`.
 
     status: "ok"; "skipped" if it does not fit, "failed" if it or the step fails; reason: why.
-    numbers: by the names in results/README.md: replicates, variance (sum over coordinates),
-        squared_bias (unbiased: may be negative), relative_bias, mse, snr, cosine (mean of the
-        estimates' cosines to the reference), bias_p_value_plain (of no bias), bias_p_value,
-        effective_sample_size, tail_index, rows and seconds of an estimate (median; of processors,
-        or of a CUDA device), work_normalised_variance (variance x rows). Also mean_cosine (cosine
-        of the mean), time_normalised_variance (variance x seconds), not_finite (estimates left
-        out), warmup (steps in which it learned before), unseen_variance (most that draws in none of
-        the replicates may add to the variance, in 95% of comparisons, if they are no larger than
-        those seen; NaN if none differs). With a behaviour policy, in PyTorch, of the ratios R of
-        its samples: effective_ratio_share, (E R)^2 / E R^2, and largest_ratio. NaN: unknown.
+    numbers: by the names in results/README.md; `to_xarray` gives each with its meaning and units.
+        squared_bias is unbiased, and may be negative; mean_cosine is of the mean; seconds are the
+        median of an estimate's, of processors or of a CUDA device. NaN: unknown.
     intervals: 95%, by name. unsupported: why the replicates do not support them, such as a heavy
         tail; empty if they do.
     notes: remarks in words. groups: the same figures by group of parameters, without cosines, the
@@ -259,7 +252,7 @@ class Comparison:
         names = sorted({name for one in runs for name in one.numbers})
         axes = ("run", "measurement_step")
         data: dict[str, Any] = {
-            name: (axes, [[one.numbers.get(name, np.nan)] for one in runs], FACTS.get(name, {}))
+            name: (axes, [[one.numbers.get(name, np.nan)] for one in runs], FACTS[name])
             for name in names
         }
         data |= {
@@ -271,13 +264,15 @@ class Comparison:
             if "interval" in facts
         }
         data |= {
-            "rank": (axes, [[self.rank[one.estimator]] for one in runs]),
-            "measurement_unsupported": (
-                axes,
-                np.array([[one.unsupported] for one in runs], object),
-            ),
-            "measurement_note": (axes, np.array([["; ".join(one.notes)] for one in runs], object)),
-            "estimand": (axes, np.array([[self.reference] for _ in runs], object)),
+            "rank": (axes, [[self.rank[one.estimator]] for one in runs], FACTS["rank"]),
+            **{
+                name: (axes, np.array([[text] for text in texts], object), FACTS[name])
+                for name, texts in {
+                    "measurement_unsupported": [one.unsupported for one in runs],
+                    "measurement_note": ["; ".join(one.notes) for one in runs],
+                    "estimand": [self.reference for _ in runs],
+                }.items()
+            },
             "status": (
                 "run",
                 np.array([("ok", "failed", "skipped").index(one.status) for one in runs], np.uint8),
@@ -290,20 +285,16 @@ class Comparison:
             ),
         }
         groups = list(self[there[0]].groups)
-        if groups:
-            for name in ("variance", "squared_bias", "relative_bias", "bias_p_value_plain"):
-                data[f"{name}_by_group"] = (
-                    axes + ("parameter_group",),
-                    [
-                        [
-                            [
-                                one.groups[group].numbers[name] if one.groups else np.nan
-                                for group in groups
-                            ]
-                        ]
-                        for one in runs
-                    ],
-                )
+        for name in (name for name in FACTS if name.endswith("_by_group") and groups):
+            number = name.removesuffix("_by_group")
+            data[name] = (
+                axes + ("parameter_group",),
+                [
+                    [[one.groups[g].numbers[number] if one.groups else np.nan for g in groups]]
+                    for one in runs
+                ],
+                FACTS[name],
+            )
         texts = {"task": self.framework, "model": f"{self.parameters} parameters"}
         coordinates: dict[str, Any] = {
             "run": np.arange(len(runs)),

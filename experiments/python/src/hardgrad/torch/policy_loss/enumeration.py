@@ -83,7 +83,7 @@ class Losses:
         """[n, K] or [n, K, T] of groups."""
         rewards = self.of.rewards[group]
         if isinstance(self._advantages, str):
-            return fields.advantages(OPTIONS[self._advantages], rewards, self.of.lengths[group])
+            return fields.advantages(OPTIONS[self._advantages], self.of, group)
         assert self._own_advantages is not None
         found = []
         for rows in group:

@@ -1,81 +1,24 @@
 """The fields that a loss may follow: the mean gradients of the family of policy gradients, and the
-factors by which they are multiplied."""
+factors by which they are multiplied. Names, words and formulas are those of core's terms."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple, Optional
 
 import numpy as np
 
+from ... import _core
 from ...estimators import describe
 from ...losses import Floats, Ints
 from .sequences import Sequences
 
-_EPSILON = 1e-4  # core's default
-# By the sign of A, as in the presets of core: temperatures of SAPO, which are core's defaults, and
-# exponents and decays of VESPO.
-_SAPO, _SHAPE, _RATE = (1.0, 1.05), (2.0, 3.0), (3.0, 2.0)
-_MOST = 20.0  # of ratios, in DPPO
-_VESPO = ",shape_positive=2,shape_negative=3,rate_positive=3,rate_negative=2"
-
-
-def advantages(option: str, rewards: Floats, lengths: Floats) -> Floats:
-    """[n, K] of groups, as core's policy_gradient has them (advantage=...)."""
-    mean = rewards.mean(1, keepdims=True)
-    centred = rewards - mean
-    samples = rewards.shape[1]
-    if option == "none":
-        return rewards
-    if option == "group_mean":
-        return centred
-    if option == "leave_one_out":
-        return centred * samples / max(samples - 1, 1)
-    if option == "group_std":
-        deviation = np.sqrt((centred**2).sum(1, keepdims=True) / max(samples - 1, 1))
-        return np.asarray(centred / (deviation + _EPSILON))
-    if option == "length_weighted":
-        baseline = (lengths * rewards).sum(1, keepdims=True) / lengths.sum(1, keepdims=True)
-        return np.asarray(rewards - baseline)
-    if option == "relative":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(mean == 0, 0.0, centred / np.abs(mean))
-    raise KeyError(option)
-
-
-ADVANTAGES = {
-    "group_mean": "the reward less the group's mean",
-    "leave_one_out": "the reward less the mean of the others",
-    "group_std": "the reward less the group's mean, over the group's standard deviation",
-    "none": "the reward without a baseline",
-    "length_weighted": "the reward less the group's mean weighted by lengths",
-    "relative": "the reward less the group's mean, over that mean",
-}
-_RATIOS = {
-    "none": "no ratio",
-    "token": "each token's ratio",
-    "sequence": "the ratio of the whole sequence",
-    "geometric": "the geometric mean of the sequence's ratios",
-    "prefix": "the ratio of the tokens up to each",
-}
-_AGGREGATIONS = {
-    "sum": "summed over tokens",
-    "sequences": "divided by each sequence's own length",
-    "tokens": "divided by the group's number of tokens",
-    "longest": "divided by the longest length",
-}
+_POLICY_GRADIENT = describe("policy_gradient")
+_DEFAULT: dict[str, Any] = {of["name"]: of["default"] for of in _POLICY_GRADIENT["parameters"]}
+_WORDS = _core.policy_terms()
+#: Those of a batch of one group, without the learned values of a critic.
+ADVANTAGES = {name: words for name, words in _WORDS["advantage"].items() if name != "critic"}
+_AGGREGATIONS = [name for name in _WORDS["aggregation"] if name != "batch_tokens"]
 _NO_RATIO = "sigmoid_without_ratio"  # a mistake that trainers make, and no setting of core
-_BOUNDS = {
-    "none": "",
-    "clip": ", clipped at {low:g} and {high:g}",
-    "truncate": ", truncated at {high:g}",
-    "mask": ", left out above {high:g}",
-    "clip_words": ", each clipped at {low:g} and {high:g}",
-    "shift": ", left out where the probability has moved by over {high:g}",
-    "taper": ", truncated at {high:g} where the advantage is not positive, else none",
-    "gamma": ", by VESPO's smooth function of it",
-    "sigmoid": ", by SAPO's gate",
-    _NO_RATIO: ", by SAPO's gate without its ratio",
-}
 #: Limits in trainers, beside those of the presets.
 _COMMON = (
     ("clip", 0.8, 1.2),
@@ -87,72 +30,104 @@ _COMMON = (
 )
 
 
+def advantages(option: str, of: Sequences, group: Ints) -> Floats:
+    """[n, K] of groups [n, K], as core's policy_gradient has them (advantage=...)."""
+    rewards, lengths = of.rewards[group], of.lengths[group]
+    if option == "greedy":
+        return np.asarray(rewards - of.rewards[of.greedy])
+    if option == "batch_std":
+        count = lengths.sum(1, keepdims=True)
+        centred = rewards - (lengths * rewards).sum(1, keepdims=True) / count
+        squares = (lengths * centred**2).sum(1, keepdims=True)
+        deviation = np.sqrt(squares / np.maximum(count - 1, 1))
+        return np.asarray(centred / (deviation + _DEFAULT["epsilon"]))
+    whole = (of.log_p.sum(1)[group], of.log_q.sum(1)[group])
+    return _core.policy_advantages(option, rewards, lengths, *whole, _DEFAULT["epsilon"])
+
+
 class Terms(NamedTuple):
     """One of the family: settings of core's policy_gradient, but for `_NO_RATIO`."""
 
     advantage: str
     ratio: str = "none"
     bound: str = "none"
-    low: float = 0.8
-    high: float = 1.2
+    low: float = _DEFAULT["low"]
+    high: float = _DEFAULT["high"]
     aggregation: str = "sum"
+    dual: float = _DEFAULT["dual"]
+    shape_positive: float = _DEFAULT["shape_positive"]
+    shape_negative: float = _DEFAULT["shape_negative"]
+    rate_positive: float = _DEFAULT["rate_positive"]
+    rate_negative: float = _DEFAULT["rate_negative"]
+    top_entropy: float = _DEFAULT["top_entropy"]
 
     @property
     def spec(self) -> str:
         """Settings in brackets, without those that have no effect."""
-        limits = (
-            f",low={self.low:g},high={self.high:g}"
-            if self.bound in ("clip", "clip_words", "truncate", "mask", "taper", "shift")
-            else _VESPO * (self.bound == "gamma")
-        )
-        limits += f",dual={_MOST:g}" * (self.bound == "shift")
-        bound = f",bound={self.bound}{limits}" if self.bound != "none" else ""
-        return (
-            f"advantage={self.advantage},ratio={self.ratio}{bound},aggregation={self.aggregation}"
-        )
+        limits = ("low", "high") if "{high" in self._bound_words else ()
+        settings = [
+            f"{name}={value if isinstance(value, str) else f'{value:g}'}"
+            for name, value in self._asdict().items()
+            if name in ("advantage", "ratio", *limits)
+            or name not in ("low", "high", "aggregation")
+            and value != self._field_defaults[name]
+        ]
+        return ",".join([*settings, f"aggregation={self.aggregation}"])
 
     @property
     def words(self) -> dict[str, str]:
-        bound = _BOUNDS[self.bound].format(low=self.low, high=self.high)
+        words = _WORDS["ratio"][self.ratio] + self._bound_words.format(low=self.low, high=self.high)
+        if self.top_entropy < 1:
+            words += f", of the {self.top_entropy:.0%} of tokens with the highest entropy"
         return {
             "advantage": ADVANTAGES.get(self.advantage, "those of the function"),
-            "ratio": f"{_RATIOS[self.ratio]}{bound}",
-            "aggregation": _AGGREGATIONS[self.aggregation],
+            "ratio": words,
+            "aggregation": _WORDS["aggregation"][self.aggregation],
         }
 
+    @property
+    def _bound_words(self) -> str:
+        if self.bound == _NO_RATIO:
+            return f"{_WORDS['bound']['sigmoid']} without its ratio"
+        return str(_WORDS["bound"][self.bound])
 
-def _published() -> Iterator[Terms]:
-    """The presets of core's policy_gradient that this family has."""
-    for preset in describe("policy_gradient")["presets"]:
-        given = dict(part.split("=") for part in preset["settings"].split(","))
-        if given["advantage"] in ADVANTAGES:
-            settings: dict[str, Any] = {
-                name: float(given[name]) if name in ("low", "high") else given[name]
-                for name in Terms._fields
-                if name in given
-            }
-            terms = Terms(**(dict[str, Any](ratio="sequence") | settings))
-            if terms.bound in _BOUNDS and terms.aggregation in _AGGREGATIONS:
-                yield terms
+    @property
+    def weight(self) -> Terms:
+        """What the weights of tokens depend on, but for the sign of the advantage."""
+        return self._replace(advantage="", aggregation="sum")
+
+
+def published() -> Iterator[Terms]:
+    """The presets of core's policy_gradient; each group is a batch."""
+    for preset in _POLICY_GRADIENT["presets"]:
+        given = _DEFAULT | dict(part.split("=") for part in preset["settings"].split(","))
+        kinds = {name: type(default) for name, default in Terms._field_defaults.items()}
+        terms = Terms(
+            given["advantage"], **{name: kind(given[name]) for name, kind in kinds.items()}
+        )
+        over_batch = terms.aggregation == "batch_tokens"
+        yield terms._replace(aggregation="tokens") if over_batch else terms
 
 
 def candidates(given: str, others: bool, off_policy: bool) -> Iterator[Terms]:
     """Simple ones first. given: the advantages that the loss gets; others: whether it may make
     other ones."""
-    ratios, plain = list(_RATIOS), Terms("")
-    bounds: set[tuple[str, str, float, float]] = {("none", "none", plain.low, plain.high)}
+    ratios = list(_WORDS["ratio"])
+    weights = {Terms("")} | {of.weight for of in published() if off_policy or of.top_entropy < 1}
     if off_policy:
-        bounds |= {(ratio, "none", plain.low, plain.high) for ratio in ratios}
-        bounds |= {
-            (ratio, *bound) for ratio in ("token", "sequence", "geometric") for bound in _COMMON
+        weights |= {Terms("", ratio) for ratio in ratios}
+        weights |= {
+            Terms("", ratio, *bound)
+            for ratio in ("token", "sequence", "geometric")
+            for bound in _COMMON
         }
-        bounds |= {(of.ratio, of.bound, of.low, of.high) for of in _published()}
-        bounds |= {("token", _NO_RATIO, plain.low, plain.high)}
-    ordered = sorted(bounds, key=lambda of: (of[1] != "none", ratios.index(of[0]), of))
-    for advantage in (given, *(name for name in ADVANTAGES if others and name != given)):
-        for bound in ordered:
+        weights |= {Terms("", "token", _NO_RATIO)}
+    ordered = sorted(weights, key=lambda of: (of.bound != "none", ratios.index(of.ratio), of))
+    names = sorted(ADVANTAGES, key=lambda name: name == "leave_one_out")  # the mean: as often meant
+    for advantage in (given, *(name for name in names if others and name != given)):
+        for of in ordered:
             for aggregation in _AGGREGATIONS:
-                yield Terms(advantage, *bound, aggregation)
+                yield of._replace(advantage=advantage, aggregation=aggregation)
 
 
 class Family:
@@ -163,105 +138,75 @@ class Family:
 
     def __init__(self, of: Sequences, group: Ints, probability: Floats, given: Optional[Floats]):
         self._of, self._group, self._probability = of, group, probability
+        self._log_ratio = of.log_p - of.log_q
         self._lengths = of.lengths[group]
-        rewards = of.rewards[group]
-        self._advantages = {
-            name: advantages(name, rewards, self._lengths)[..., None]
+        found = {
+            name: advantages(name, of, group)
             for name in ADVANTAGES
-            if group.shape[1] > 1 or name == "none"
+            if group.shape[1] > 1 or name in ("none", "greedy")
+        } | ({} if given is None else {"given": given})
+        shape = (*group.shape, of.longest)
+        self._advantages = {
+            name: np.broadcast_to(x if x.ndim == 3 else x[..., None], shape)
+            for name, x in found.items()
         }
-        if given is not None:
-            self._advantages["given"] = given if given.ndim == 3 else given[..., None]
-        token = of.log_p - of.log_q
-        whole = token.sum(1, keepdims=True)
-        self._log_ratio = {
-            "none": np.zeros_like(token),
-            "token": token,
-            "sequence": whole + np.zeros_like(token),
-            "geometric": whole / of.lengths[:, None] + np.zeros_like(token),
-            "prefix": token.cumsum(1),
-        }
-        mine, samples = self._lengths, group.shape[1]
         self._share = {
-            "sum": np.ones_like(mine),
-            "sequences": 1 / mine,
-            "tokens": samples / mine.sum(1, keepdims=True) + np.zeros_like(mine),
-            "longest": np.full_like(mine, 1 / of.longest),
+            name: _core.policy_shares(name, self._lengths, of.longest)[..., None]
+            for name in _WORDS["aggregation"]
         }
+        self._weighted: tuple[Optional[Terms], Floats] = None, np.empty(0)  # of the last terms
 
     def has(self, terms: Terms) -> bool:
         return terms.advantage in self._advantages
 
     def mean(self, terms: Terms) -> Floats:
         """[P] the mean gradient of the loss, -1/K sum of A W grad log p over samples and tokens."""
-        advantage = self._advantages[terms.advantage]
-        if terms.bound == "clip_words":
-            w = self._of_clipped_words(advantage, terms)
-        else:
-            w = _bounded(np.exp(self._log_ratio[terms.ratio])[self._group], advantage, terms)
-        if terms.bound == "shift":
-            rise = (np.exp(self._of.log_p) - np.exp(self._of.log_q))[self._group]
-            too_far = np.where(advantage > 0, rise > terms.high, rise < -terms.low)
-            w = np.where(too_far, 0.0, np.minimum(w, _MOST))
-        slope = -advantage * w * self._share[terms.aggregation][..., None]
-        return self._of.at_logits(self._summed(slope)[None])[0]
+        of = terms._replace(aggregation="sum")
+        if self._weighted[0] != of:
+            self._weighted = of, self._advantages[of.advantage] * self._weights(of)
+        return self._at_logits(-self._weighted[1] * self._share[terms.aggregation])
 
-    def _of_clipped_words(self, advantage: Floats, terms: Terms) -> Floats:
-        """[n, K, T] the geometric mean of the tokens' ratios, each clipped on the side of the
-        advantage, and 0 for a token whose own is."""
-        log_ratio = self._log_ratio["token"][self._group]
-        ratio = np.exp(log_ratio)
-        flat = np.where(advantage > 0, ratio > terms.high, ratio < terms.low)
-        clipped = np.where(flat, np.log(np.clip(ratio, terms.low, terms.high)), log_ratio)
-        mean = np.exp(clipped.sum(2) / self._lengths)
-        return np.where(flat, 0.0, mean[..., None])
+    def _weights(self, of: Terms) -> Floats:
+        """[n, K, T]"""
+        at, bare = self._group, of.bound == _NO_RATIO
+        found = _core.policy_weights(
+            of.ratio,
+            "sigmoid" if bare else of.bound,
+            of[3:5] + of[6:11],
+            of.top_entropy,
+            self._advantages[of.advantage],
+            self._log_ratio[at],
+            self._of.log_p[at],
+            self._of.entropy[at],
+            self._lengths,
+        )
+        return found / np.exp(self._log_ratio[at]) if bare else found
 
     def divergence(self, name: str, aggregation: str) -> Floats:
         """[P] the mean gradient of a divergence from the reference, as a term of the loss."""
         assert self._of.log_r is not None
-        m, w = self._of.log_p - self._of.log_r, np.exp(self._log_ratio["token"])
-        slope = DIVERGENCES[name](m, w)[self._group] * self._share[aggregation][..., None]
-        return self._of.at_logits(self._summed(slope)[None])[0]
+        kind, weighted = DIVERGENCES[name]
+        m = self._of.log_p - self._of.log_r
+        slope = _core.policy_divergence(kind, weighted, m, self._log_ratio)
+        return self._at_logits(slope[self._group] * self._share[aggregation])
 
-    def _summed(self, slope: Floats) -> Floats:
-        """[S, T] the mean of slopes [n, K, T], by sequence."""
+    def _at_logits(self, slope: Floats) -> Floats:
+        """[P] of the mean of slopes [n, K, T] over groups and samples."""
         slope = slope * self._probability[:, None, None] / self._group.shape[1]
-        return np.stack(
-            [
-                np.bincount(self._group.ravel(), slope[..., t].ravel(), len(self._of.rewards))
-                for t in range(slope.shape[2])
-            ],
-            1,
-        )
+        each = [
+            np.bincount(self._group.ravel(), slope[..., t].ravel(), len(self._of.rewards))
+            for t in range(slope.shape[2])
+        ]
+        summed = np.asarray(np.stack(each, 1), np.float64)
+        return self._of.at_logits(summed[None])[0]
 
 
-#: Slopes in log p of divergences of a token, as terms of a loss, from m = log p - log r and the
-#: token's ratio: those of core's policy_gradient, where their sources are.
-DIVERGENCES: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "k3,where=loss": lambda m, w: -np.expm1(-m),
-    "k2,where=loss": lambda m, w: m,
-    "k1,where=loss": lambda m, w: np.ones_like(m),
-    "k3,where=weighted": lambda m, w: w * m,
+#: Divergences of a token as terms of a loss: core's name, and whether it has the token's ratio.
+DIVERGENCES: dict[str, tuple[str, bool]] = {
+    f"{kind},where={'weighted' if weighted else 'loss'}": (kind, weighted)
+    for weighted in (False, True)
+    for kind in reversed(_WORDS["divergence"])
 }
-
-
-def _bounded(w: Floats, advantage: Floats, terms: Terms) -> Floats:
-    """The factor of the score."""
-    if terms.bound == "clip":
-        return np.where(np.where(advantage > 0, w > terms.high, w < terms.low), 0.0, w)
-    if terms.bound == "truncate":
-        return np.clip(w, terms.low, terms.high)
-    if terms.bound == "mask":
-        return np.where((w < terms.low) | (w > terms.high), 0.0, w)
-    if terms.bound == "taper":
-        return np.where(advantage > 0, 1.0, np.clip(w, terms.low, terms.high))
-    if terms.bound == "gamma":
-        shape, rate = np.where(advantage > 0, *_SHAPE), np.where(advantage > 0, *_RATE)
-        return np.asarray(w**shape * np.exp(rate * (1 - w)))
-    if terms.bound in ("sigmoid", _NO_RATIO):
-        gate = 1 / (1 + np.exp(-np.where(advantage > 0, *_SAPO) * (w - 1)))
-        return np.asarray(4 * gate * (1 - gate) * (w if terms.bound == "sigmoid" else 1.0))
-    return w
 
 
 class Match(NamedTuple):

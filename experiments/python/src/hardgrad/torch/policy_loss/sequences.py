@@ -148,6 +148,19 @@ class Sequences:
         """As log_p, of the reference policy."""
         return None if self.reference is None else self._log_probabilities(self.reference)
 
+    @cached_property
+    def entropy(self) -> Floats:
+        """[S, T] of the policy's law at each token; 0 after the end."""
+        state, _, mask = self._tokens
+        law = _law(self.logits)
+        return np.asarray(-(law * np.log(law)).sum(1)[state] * mask)
+
+    @property
+    def greedy(self) -> int:
+        """The sequence of the most probable tokens."""
+        most = self.logits[self._tokens[0]].argmax(2) == self._tokens[1]
+        return int((most | (self.mask == 0)).all(1).argmax())
+
     def _log_probabilities(self, logits: Floats) -> Floats:
         state, token, mask = self._tokens
         return np.asarray(np.log(_law(logits))[state, token] * mask)
