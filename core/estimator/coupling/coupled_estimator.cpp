@@ -9,6 +9,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/branching.hpp"
 #include "core/kernels/functions.hpp"
+#include "core/random/column_draws.hpp"
 #include "core/support/array.hpp"
 
 namespace hardgrad {
@@ -160,8 +161,8 @@ Var<T> CoupledEstimator<T>::surrogate_of_columns(Coupled<T>& run, int step, Cred
 
 template <class T>
 std::vector<double> CoupledEstimator<T>::exponentials(std::span<const T> log_p) {
-  std::vector<double> p(log_p.begin(), log_p.end());
-  kernels::exp_all(p.data(), p.data(), p.size());
+  std::vector<double> p(log_p.size());
+  probabilities(log_p, std::span(p));
   return p;
 }
 
