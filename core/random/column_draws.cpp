@@ -212,19 +212,20 @@ void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, s
     second[d] = other;
   };
   alignas(64) Sums sums;
+  alignas(64) float likelier[columns_at_once];
   const auto prepare = [&](std::size_t from, std::size_t n) {
     for_probabilities_of(&log_p[2 * from], n, std::integral_constant<std::size_t, 2>(), [&](auto lane, const auto& p) {
+      lane.store(likelier, xsimd::select(p(1) > p(0), Lane(1.f), Lane(0.f)));
       const Lane differ = xsimd::min(p(0), p(1)), weights[] = {xsimd::abs(p(1) - p(0)), differ, differ};
       put_sums(
           lane, [&](std::size_t o) { return weights[o]; }, 3, sums);
     });
   };
   const auto many = [&](std::size_t, std::size_t from, std::size_t n, const float* u) {
-    const T* pair = &log_p[2 * from];
-    int *bit = &first[from], *other = &second[from], outcome[columns_at_once];
+    int outcome[columns_at_once], *__restrict bit = &first[from], *__restrict other = &second[from];
     const bool sure = places(u, sums, n, std::integral_constant<std::size_t, 3>(), outcome);
     for (std::size_t i = 0; i < n; ++i) {
-      const int same = pair[2 * i + 1] > pair[2 * i];
+      const int same = static_cast<int>(likelier[i]);
       bit[i] = outcome[i] == 0 ? same : outcome[i] == 1;
       other[i] = outcome[i] == 0 ? same : outcome[i] == 2;
     }
