@@ -89,6 +89,7 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
     probabilities(std::span(log_p.data, log_p.size()), p);
   }
   std::vector<Draw> where;
+  where.reserve(rows.size());
   for (std::size_t r = 0, next; r < rows.size(); r = next) {
     const int parent = rows.parent[r];
     where.assign(1, noise.at(rows, r));
