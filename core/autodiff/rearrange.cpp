@@ -30,6 +30,24 @@ void add_row(const T* from, std::size_t n, T* to) {
   if (n > 1) to[1] += from[1];
 }
 
+/// Calls f(r, n) for runs of adjacent rows r .. r + n - 1, and skip(r) for a row of index -1.
+template <class F, class Skip>
+void for_runs(std::span<const int> index, F f, Skip skip) {
+  constexpr std::size_t block = 16;  // without an exit, so that the loop is vectorised
+  for (std::size_t r = 0, n; r < index.size(); r += n) {
+    n = 1;
+    if (index[r] < 0) {
+      skip(r);
+      continue;
+    }
+    const auto goes_on = [&](std::size_t i) { return index[r + i] == index[r] + static_cast<int>(i); };
+    for (bool all = true; all && r + n + block <= index.size(); n += all ? block : 0)
+      for (std::size_t i = 0; i < block; ++i) all &= goes_on(n + i);
+    while (r + n < index.size() && goes_on(n)) ++n;
+    f(r, n);
+  }
+}
+
 // to[j] += a[j] b[j]
 template <class T>
 void add_product(const T* a, const T* b, std::size_t n, T* __restrict to) {
@@ -65,17 +83,15 @@ Var<T> gather_rows(Var<T> x, std::span<const int> index) {
   auto y = x.tape->output(index.size(), x.cols(), {x});
   const auto in = x.value();
   const auto out = x.tape->mutable_value(y);
-  for (std::size_t r = 0; r < out.rows; ++r)
-    if (index[r] >= 0)
-      copy_row(in.row(index[r]), out.cols, out.row(r));
-    else
-      std::fill_n(out.row(r), out.cols, T{0});
+  for_runs(
+      index, [&](std::size_t r, std::size_t n) { copy_row(in.row(index[r]), n * out.cols, out.row(r)); },
+      [&](std::size_t r) { std::fill_n(out.row(r), out.cols, T{0}); });
   if (!x.tape->needs_gradient(y)) return y;
   x.tape->on_backward({y}, [x, y, index = x.tape->keep(index)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(x).scattered();
-    for (std::size_t r = 0; r < g.rows; ++r)
-      if (index[r] >= 0) add_row(g.row(r), g.cols, to.row(index[r]));
+    for_runs(
+        index, [&](std::size_t r, std::size_t n) { add_row(g.row(r), n * g.cols, to.row(index[r])); }, [](std::size_t) {});
   });
   return y;
 }

@@ -11,7 +11,6 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/distribution.hpp"
-#include "core/kernels/functions.hpp"
 #include "core/random/column_draws.hpp"
 #include "core/support/error.hpp"
 
@@ -87,18 +86,23 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   std::span<double> p;  // of all asking rows, unless columns are drawn together
   if (D < fewest_columns || S > most_options) {
     p = logits_.tape->template scratch<double>(log_p.size());
-    std::copy_n(log_p.data, log_p.size(), p.data());
-    kernels::exp_all(p.data(), p.data(), p.size());
+    probabilities(std::span(log_p.data, log_p.size()), p);
   }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
+  std::vector<Draw> where;
+  where.reserve(rows.size());
+  for (std::size_t r = 0, next; r < rows.size(); r = next) {
+    const int parent = rows.parent[r];
+    where.assign(1, noise.at(rows, r));
+    for (next = r + 1; next < rows.size() && rows.parent[next] == parent; ++next) where.push_back(noise.at(rows, next));
     if (skip && (*skip)[rows.example[r]]) continue;
-    const std::size_t choice = rows.parent[r] * D;
+    const std::size_t choice = parent * D, n = next - r;
     const auto options = std::span(options_).subspan(choice, D);
-    const auto to = std::span(option).subspan(r * D, D);
+    const auto to = std::span(option).subspan(r * D, n * D);
     if (p.empty())
-      draw_categories(std::span<const T>(log_p.row(choice), D * S), S, options, noise.random, noise.at(rows, r), to);
+      draw_categories(std::span<const T>(log_p.row(choice), D * S), S, options, noise.random, where, to);
     else
-      noise.random.categorical({p.data() + choice * S, D * S}, S, options, noise.at(rows, r), to);
+      for (std::size_t i = 0; i < n; ++i)
+        noise.random.categorical(p.subspan(choice * S, D * S), S, options, where[i], to.subspan(i * D, D));
   }
   return option;
 }

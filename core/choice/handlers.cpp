@@ -1,6 +1,6 @@
 #include "core/choice/handlers.hpp"
 
-#include "core/kernels/functions.hpp"
+#include "core/random/column_draws.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -18,8 +18,8 @@ int draw_option(const Question<T>& question, int choice, Randomness& random, Dra
   const auto options = static_cast<std::size_t>(categories.options()[choice]);
   if (options == 1) return 0;
   const T* log_p = categories.log_p().value().row(choice);
-  std::vector<double> p(log_p, log_p + options);
-  kernels::exp_all(p.data(), p.data(), options);
+  std::vector<double> p(options);
+  probabilities(std::span(log_p, options), std::span(p));
   return random.categorical(p, where);
 }
 
@@ -44,8 +44,8 @@ void aim_at_prior(const Question<T>& question, const Rows& rows, const Noise& no
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (std::size_t d = 0; d < D; ++d) {
       const auto choice = rows.parent[r] * D + d;
-      p.assign(log_p.row(choice), log_p.row(choice) + prior.options()[choice]);
-      kernels::exp_all(p.data(), p.data(), p.size());
+      p.resize(prior.options()[choice]);
+      probabilities(std::span(log_p.row(choice), p.size()), std::span(p));
       noise.random.aim(p, noise.at(rows, r, d));
     }
 }

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/choice/gumbel.hpp"
-#include "core/kernels/functions.hpp"
 #include "core/random/column_draws.hpp"
 #include "core/support/views.hpp"
 
@@ -74,8 +73,8 @@ void draw_samples(const PlainQuestion<T>& question, int samples, double temperat
     p.resize(log_p.size());
     relaxed<double>(S, question.options, log_p_of_choices(question), temperature, p);
   } else if (D < fewest_columns || S > most_options) {
-    p.assign(log_p.data, log_p.data + log_p.size());
-    kernels::exp_all(p.data(), p.data(), p.size());
+    p.resize(log_p.size());
+    probabilities(std::span(log_p.data, log_p.size()), std::span(p));
   }
   std::vector<int> option(D);
   for (std::size_t e = 0, r = 0; e < question.id.size(); ++e) {
@@ -83,7 +82,7 @@ void draw_samples(const PlainQuestion<T>& question, int samples, double temperat
     for (int k = 0; k < samples; ++k, ++r) {
       const Draw where{.example = question.id[e], .replica = static_cast<std::uint32_t>(k)};
       if (p.empty())
-        draw_categories(std::span<const T>(log_p.row(e * D), D * S), S, options, random, where, option);
+        draw_categories(std::span<const T>(log_p.row(e * D), D * S), S, options, random, {&where, 1}, option);
       else
         random.categorical(std::span<const double>(p).subspan(e * D * S, D * S), S, options, where, option);
       to.put(r, e, option);

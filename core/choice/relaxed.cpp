@@ -7,13 +7,15 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/kernels/pairs.hpp"
+#include "core/support/views.hpp"
 
 namespace hardgrad {
 
 template <class T>
 std::vector<int> RelaxationContext<T>::options() const {
-  std::vector<int> result(from.size());
   const auto& all = question.categories().options();
+  if (!all.empty() && all_are(all, all[0])) return std::vector<int>(from.size(), all[0]);
+  std::vector<int> result(from.size());
   for (std::size_t r = 0; r < result.size(); ++r) result[r] = all[from[r]];
   return result;
 }

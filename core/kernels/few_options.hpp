@@ -2,6 +2,9 @@
 // softmax, which takes one row after the other.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "core/kernels/functions.hpp"
 #include "core/kernels/rows.hpp"
 
@@ -15,10 +18,75 @@ using ByOption = T[narrow][few_rows];
 
 namespace detail {
 
+// Adjacent rows of S numbers and the registers of their options, by shuffles, as in pairs.hpp.
+
+template <std::size_t S, std::size_t k, std::size_t o, class V, std::size_t... i>
+inline V option_of(const V& so_far, const V* x, std::index_sequence<i...> lanes) {
+  constexpr std::size_t w = sizeof...(i);
+  if constexpr (k == S)
+    return so_far;
+  else
+    return option_of<S, k + 1, o>(V(__builtin_shufflevector(so_far, x[k],
+                                                            int((i * S + o) / w == k             ? w + (i * S + o) % w
+                                                                : k == 1 && (i * S + o) / w == 0 ? (i * S + o) % w
+                                                                                                 : i)...)),
+                                  x, lanes);
+}
+template <std::size_t S, std::size_t o, std::size_t k, class V, std::size_t... i>
+inline V row_of(const V& so_far, const V* option, std::index_sequence<i...> lanes) {
+  constexpr std::size_t w = sizeof...(i);
+  if constexpr (o == S)
+    return so_far;
+  else
+    return row_of<S, o + 1, k>(V(__builtin_shufflevector(so_far, option[o],
+                                                         int((k * w + i) % S == o             ? w + (k * w + i) / S
+                                                             : o == 1 && (k * w + i) % S == 0 ? (k * w + i) / S
+                                                                                              : i)...)),
+                               option, lanes);
+}
+
+/// of[j][r] = x[r S + j]
 template <class T, class Options>
 inline void to_options(const T* x, std::size_t rows, Options S, ByOption<T>& of) {
-  for (std::size_t r = 0; r < rows; ++r)
+  std::size_t r = 0;
+  if constexpr (!std::is_same_v<Options, std::size_t>) {
+    constexpr std::size_t w = width<T>, n = Options::value;
+    constexpr auto lanes = std::make_index_sequence<w>();
+    using V = decltype(Batch<T>().data);
+    for (; r + w <= rows; r += w) {
+      V in[n];
+      for (std::size_t k = 0; k < n; ++k) in[k] = Batch<T>::load_unaligned(x + r * n + k * w).data;
+      [&]<std::size_t... o>(std::index_sequence<o...>) {
+        (Batch<T>(option_of<n, 1, o>(in[0], in, lanes)).store_unaligned(of[o] + r), ...);
+      }
+      (std::make_index_sequence<n>());
+    }
+  }
+  for (; r < rows; ++r)
     for (std::size_t j = 0; j < S; ++j) of[j][r] = x[r * S + j];
+}
+/// x[r S + j] (+)= of[j][r]
+template <class T, class Options>
+inline void from_options(const ByOption<T>& of, std::size_t rows, Options S, T* x, bool store) {
+  std::size_t r = 0;
+  if constexpr (!std::is_same_v<Options, std::size_t>) {
+    constexpr std::size_t w = width<T>, n = Options::value;
+    constexpr auto lanes = std::make_index_sequence<w>();
+    using V = decltype(Batch<T>().data);
+    for (; r + w <= rows; r += w) {
+      V option[n];
+      for (std::size_t j = 0; j < n; ++j) option[j] = Batch<T>::load_unaligned(of[j] + r).data;
+      [&]<std::size_t... k>(std::index_sequence<k...>) {
+        const auto put = [&](T* to, const Batch<T>& row) {
+          (store ? row : Batch<T>::load_unaligned(to) + row).store_unaligned(to);
+        };
+        (put(x + r * n + k * w, Batch<T>(row_of<n, 1, k>(option[0], option, lanes))), ...);
+      }
+      (std::make_index_sequence<n>());
+    }
+  }
+  for (; r < rows; ++r)
+    for (std::size_t j = 0; j < S; ++j) x[r * S + j] = store ? of[j][r] : x[r * S + j] + of[j][r];
 }
 
 /// to[r] = the sum over the options, in the order of row_sum.
@@ -40,30 +108,27 @@ inline void sum_options(const ByOption<T>& of, std::size_t rows, Options S, doub
 template <class T, class Options>
 inline void log_softmax_block(const T* x, std::size_t rows, Options S, T* y) {
   alignas(64) ByOption<T> less, power;  // logits less the largest one
-  alignas(64) T shift[few_rows];
   alignas(64) double log_total[few_rows];
-  bool found[few_rows] = {};
   to_options(x, rows, S, less);
-  std::copy_n(less[0], rows, shift);
-  for (std::size_t j = 1; j < S; ++j)
-    for (std::size_t r = 0; r < rows; ++r) shift[r] = less[j][r] > shift[r] ? less[j][r] : shift[r];
-  for (std::size_t r = 0; r < rows; ++r)
-    shift[r] = shift[r] == -std::numeric_limits<T>::infinity() ? T{0} : shift[r];  // a row of only -inf stays one
-  for (std::size_t j = 0; j < S; ++j) {
-    for (std::size_t r = 0; r < rows; ++r) less[j][r] -= shift[r];
-    exp_all(less[j], power[j], rows);
-    for (std::size_t r = 0; r < rows; ++r) {  // all but the first of the largest
-      const bool largest = less[j][r] == 0 && !found[r];
-      power[j][r] = largest ? T{0} : power[j][r];
-      found[r] |= largest;
+  for_lanes<T>(rows, [&](auto lane) {
+    const Batch<T> zero(T{0}), none(-std::numeric_limits<T>::infinity());
+    Batch<T> most = lane.load(less[0]);
+    for (std::size_t j = 1; j < S; ++j) most = xsimd::select(lane.load(less[j]) > most, lane.load(less[j]), most);
+    most = xsimd::select(most == none, zero, most);  // a row of only -inf stays one
+    auto left = zero == zero;                        // the largest is not found yet
+    for (std::size_t j = 0; j < S; ++j) {
+      const Batch<T> below = lane.load(less[j]) - most;
+      const auto largest = (below == zero) & left;  // all but the first of the largest count
+      lane.store(power[j], xsimd::select(largest, zero, kernels::exp<T>(below)));
+      left = left & !largest;
+      lane.store(less[j], below);
     }
-  }
+  });
   sum_options(power, rows, S, log_total);
   map(log_total, log_total, rows, [](const Batch<double>& v) { return kernels::log1p<double>(v); });
   for (std::size_t j = 0; j < S; ++j)
     for (std::size_t r = 0; r < rows; ++r) less[j][r] -= static_cast<T>(log_total[r]);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t j = 0; j < S; ++j) y[r * S + j] = less[j][r];
+  from_options(less, rows, S, y, true);
 }
 
 template <class T, class Options>
@@ -101,12 +166,7 @@ inline void log_softmax_backward_block(const T* g, const T* y, std::size_t rows,
   for (std::size_t j = 0; j < S; ++j)
     for (std::size_t r = 0; r < rows; ++r)
       live[j][r] = (top[r] == static_cast<T>(j) ? best[r] : live[j][r]) - p[j][r] * most[r];
-  if (store)
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t j = 0; j < S; ++j) to[r * S + j] = live[j][r];
-  else
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t j = 0; j < S; ++j) to[r * S + j] += live[j][r];
+  from_options(live, rows, S, to, store);
 }
 
 /// Calls f(first row, rows, S) for blocks of rows; a few S are compile-time constants.

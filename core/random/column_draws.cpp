@@ -3,6 +3,7 @@
 #include "core/random/column_draws.hpp"
 
 #include <cstring>
+#include <limits>
 
 #include "core/kernels/functions.hpp"
 #include "core/kernels/pairs.hpp"
@@ -41,20 +42,6 @@ void exponentials(const T* log_p, std::size_t n, Options S, float* p) {
     for (std::size_t o = 0; o < S; ++o) p[o * columns_at_once + i] = row_major[i * S + o];
 }
 
-/// The place of u among the sums of the weights, which add up to about 1; -1 where it is too near to one of them.
-template <class Weights>
-Lane place(const Lane& u, const Weights& weight, std::size_t S) {
-  Lane total = weight(0), sum = total, passed(0.f);
-  for (std::size_t o = 1; o < S; ++o) total += weight(o);
-  const Lane t = u * total;
-  auto sure = xsimd::abs(total - Lane(1.f)) < Lane(total_margin);
-  for (std::size_t o = 0; o + 1 < S; sum += weight(++o)) {
-    passed += xsimd::select(t < sum, Lane(0.f), Lane(1.f));
-    sure = sure & (xsimd::abs(t - sum) > Lane(margin));
-  }
-  return xsimd::select(sure, passed, Lane(-1.f));
-}
-
 /// Calls each(lane, p), p(o) the register of the probabilities of option o of the lane's rows, for all registers of log_p [n, S].
 template <class T, class Options, class F>
 void for_probabilities_of(const T* log_p, std::size_t n, Options S, F&& each) {
@@ -76,25 +63,39 @@ void for_probabilities_of(const T* log_p, std::size_t n, Options S, F&& each) {
     kernels::for_lanes<float>(n, [&](auto lane) { each(lane, of(lane)); });
 }
 
-/// Calls put(first, n, word) for blocks of the columns' words; false if there are none.
-template <class F>
-bool for_words(std::size_t D, Randomness& random, Draw where, F&& put) {
-  alignas(64) std::array<std::uint64_t, columns_at_once> word{};
-  for (std::size_t first = 0; first < D; first += columns_at_once) {
-    const std::size_t n = std::min(columns_at_once, D - first);
-    if (!random.words(where, std::span(word).first(n))) return false;
-    put(first, n, word.data());
-    where.column += columns_at_once;
-  }
-  return true;
+/// Sums of the probabilities of a block's columns: row o has p_0 + ... + p_o. The last row, of the totals, is NaN where they are
+/// not about 1.
+using Sums = float[most_options][columns_at_once];
+
+template <class Lanes, class Weights>
+void put_sums(Lanes lane, const Weights& weight, std::size_t S, Sums& sums) {
+  Lane total = weight(0);
+  for (std::size_t o = 1; o < S; total += weight(o++)) lane.store(sums[o - 1], total);
+  const auto right = xsimd::abs(total - Lane(1.f)) < Lane(total_margin);
+  lane.store(sums[S - 1], xsimd::select(right, total, Lane(std::numeric_limits<float>::quiet_NaN())));
 }
 
-template <class T>
-std::array<double, most_options> in_double(const T* log_p, std::size_t S) {
-  std::array<double, most_options> p;
-  std::copy_n(log_p, S, p.begin());
-  kernels::exp_all(p.data(), p.data(), S);
-  return p;
+/// place[i] of u[i] among the sums of column i; -1 where it is too near to one of them. True if there is none of these.
+template <class Options>
+bool places(const float* u, const Sums& sums, std::size_t n, Options S, int* __restrict place) {
+  alignas(64) float found[columns_at_once];
+  kernels::for_lanes<float>(n, [&](auto lane) {
+    const Lane t = lane.load(u) * lane.load(sums[S - 1]);
+    Lane passed(0.f);
+    auto sure = passed == passed;
+    for (std::size_t o = 0; o + 1 < S; ++o) {
+      const Lane beyond = t - lane.load(sums[o]);
+      passed += xsimd::select(beyond < Lane(0.f), Lane(0.f), Lane(1.f));
+      sure = sure & (xsimd::abs(beyond) > Lane(margin));
+    }
+    lane.store(found, xsimd::select(sure, passed, Lane(-1.f)));
+  });
+  int least = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    place[i] = static_cast<int>(found[i]);
+    least = place[i] < least ? place[i] : least;
+  }
+  return least == 0;
 }
 
 Draw beside(Draw where, std::size_t d) {
@@ -102,27 +103,55 @@ Draw beside(Draw where, std::size_t d) {
   return where;
 }
 
+/// For blocks of D columns calls prepare(first, n), then draw(place, first, n, u) for each place with its columns' numbers in
+/// [0, 1); false if there are none.
+template <class Prepare, class F>
+bool for_uniforms(std::size_t D, Randomness& random, std::span<const Draw> where, Prepare&& prepare, F&& draw) {
+  alignas(64) std::array<std::uint64_t, columns_at_once> word{};
+  alignas(64) float u[columns_at_once];
+  for (std::size_t first = 0; first < D; first += columns_at_once) {
+    const std::size_t n = std::min(columns_at_once, D - first);
+    prepare(first, n);
+    for (std::size_t i = 0; i < where.size(); ++i) {
+      if (!random.words(beside(where[i], first), std::span(word).first(n))) return false;
+      uniforms(word.data(), n, u);
+      draw(i, first, n, u);
+    }
+  }
+  return true;
+}
+
+template <class T>
+std::array<double, most_options> in_double(const T* log_p, std::size_t S) {
+  std::array<double, most_options> p;
+  probabilities(std::span(log_p, S), std::span(p).first(S));
+  return p;
+}
+
 }  // namespace
 
 template <class T>
-void draw_categories(std::span<const T> log_p, std::size_t S, std::span<const int> options, Randomness& random, Draw where,
-                     std::span<int> option) {
+void probabilities(std::span<const T> log_p, std::span<double> p) {
+  std::copy(log_p.begin(), log_p.end(), p.begin());
+  kernels::exp_all(p.data(), p.data(), p.size());
+}
+
+template <class T>
+void draw_categories(std::span<const T> log_p, std::size_t S, std::span<const int> options, Randomness& random,
+                     std::span<const Draw> where, std::span<int> option) {
   const std::size_t D = options.size();
   const auto draw = [&](auto S) {
-    return for_words(D, random, where, [&](std::size_t first, std::size_t n, const std::uint64_t* word) {
-      alignas(64) float u[columns_at_once], placed[columns_at_once];
-      uniforms(word, n, u);
-      for_probabilities_of(&log_p[first * S], n, S,
-                           [&](auto lane, const auto& p) { lane.store(placed, place(lane.load(u), p, S)); });
-      bool sure = true;
-      for (std::size_t i = 0; i < n; ++i) {
-        option[first + i] = static_cast<int>(placed[i]);
-        sure &= placed[i] >= 0;
-      }
-      for (std::size_t d = first; !sure && d < first + n; ++d)
-        if (option[d] < 0) {
-          const auto p_in_double = in_double(&log_p[d * S], S);
-          option[d] = random.categorical({p_in_double.data(), S}, beside(where, d));
+    alignas(64) Sums sums;
+    const auto prepare = [&](std::size_t first, std::size_t n) {
+      for_probabilities_of(&log_p[first * S], n, S, [&](auto lane, const auto& p) { put_sums(lane, p, S, sums); });
+    };
+    return for_uniforms(D, random, where, prepare, [&](std::size_t i, std::size_t first, std::size_t n, const float* u) {
+      int* const to = &option[i * D + first];
+      if (places(u, sums, n, S, to)) return;
+      for (std::size_t d = 0; d < n; ++d)
+        if (to[d] < 0) {
+          const auto p_in_double = in_double(&log_p[(first + d) * S], S);
+          to[d] = random.categorical({p_in_double.data(), S}, beside(where[i], first + d));
         }
     });
   };
@@ -131,9 +160,9 @@ void draw_categories(std::span<const T> log_p, std::size_t S, std::span<const in
                 : S == 3 ? draw(std::integral_constant<std::size_t, 3>())
                          : draw(S)))
     return;
-  std::vector<double> p(log_p.begin(), log_p.end());
-  kernels::exp_all(p.data(), p.data(), p.size());
-  random.categorical(p, S, options, where, option);
+  std::vector<double> p(log_p.size());
+  probabilities(log_p, std::span(p));
+  for (std::size_t i = 0; i < where.size(); ++i) random.categorical(p, S, options, where[i], option.subspan(i * D, D));
 }
 
 std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomness& random, Draw where) {
@@ -182,36 +211,35 @@ void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, s
     first[d] = bit;
     second[d] = other;
   };
-  const auto many = [&](std::size_t from, std::size_t n, const std::uint64_t* word) {
-    alignas(64) float u[columns_at_once], bit[columns_at_once], other[columns_at_once];
-    uniforms(word, n, u);
+  alignas(64) Sums sums;
+  alignas(64) float likelier[columns_at_once];
+  const auto prepare = [&](std::size_t from, std::size_t n) {
     for_probabilities_of(&log_p[2 * from], n, std::integral_constant<std::size_t, 2>(), [&](auto lane, const auto& p) {
-      const Lane of_zero = p(0), of_one = p(1), none(0.f), one(1.f);
-      const Lane weights[] = {xsimd::abs(of_one - of_zero), xsimd::min(of_zero, of_one), xsimd::min(of_zero, of_one)};
-      const Lane outcome = place(
-          lane.load(u), [&](std::size_t o) { return weights[o]; }, 3);
-      const Lane same = xsimd::select(of_one > of_zero, one, none);
-      const auto pick = [&](const Lane& of_first) {
-        return xsimd::select(outcome == none, same, xsimd::select(outcome == one, of_first, one - of_first));
-      };
-      lane.store(bit, xsimd::select(outcome < none, outcome, pick(one)));
-      lane.store(other, pick(none));
+      lane.store(likelier, xsimd::select(p(1) > p(0), Lane(1.f), Lane(0.f)));
+      const Lane differ = xsimd::min(p(0), p(1)), weights[] = {xsimd::abs(p(1) - p(0)), differ, differ};
+      put_sums(
+          lane, [&](std::size_t o) { return weights[o]; }, 3, sums);
     });
-    bool sure = true;
-    for (std::size_t i = 0; i < n; ++i) {
-      first[from + i] = static_cast<int>(bit[i]);
-      second[from + i] = static_cast<int>(other[i]);
-      sure &= bit[i] >= 0;
-    }
-    for (std::size_t d = from; !sure && d < from + n; ++d)
-      if (first[d] < 0) one(d);
   };
-  if (D >= fewest_columns && for_words(D, random, where, many)) return;
+  const auto many = [&](std::size_t, std::size_t from, std::size_t n, const float* u) {
+    int outcome[columns_at_once], *__restrict bit = &first[from], *__restrict other = &second[from];
+    const bool sure = places(u, sums, n, std::integral_constant<std::size_t, 3>(), outcome);
+    for (std::size_t i = 0; i < n; ++i) {
+      const int same = static_cast<int>(likelier[i]);
+      bit[i] = outcome[i] == 0 ? same : outcome[i] == 1;
+      other[i] = outcome[i] == 0 ? same : outcome[i] == 2;
+    }
+    for (std::size_t i = 0; !sure && i < n; ++i)
+      if (outcome[i] < 0) one(from + i);
+  };
+  if (D >= fewest_columns && for_uniforms(D, random, {&where, 1}, prepare, many)) return;
   for (std::size_t d = 0; d < D; ++d) one(d);
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                                            \
-  template void draw_categories(std::span<const T>, std::size_t, std::span<const int>, Randomness&, Draw, std::span<int>); \
+  template void probabilities(std::span<const T>, std::span<double>);                                                      \
+  template void draw_categories(std::span<const T>, std::size_t, std::span<const int>, Randomness&, std::span<const Draw>, \
+                                std::span<int>);                                                                           \
   template void antithetic_bits(std::span<const T>, Randomness&, Draw, std::span<int>, std::span<int>);                    \
   template void centred_numbers(std::span<const T>, std::span<const int>, std::span<const int>, Randomness&, Draw,         \
                                 std::span<T>);

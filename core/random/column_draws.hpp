@@ -16,10 +16,14 @@ inline constexpr std::size_t fewest_columns = 16;
 /// Options up to which they are.
 inline constexpr std::size_t most_options = 15;
 
-/// option[d] is drawn with row d of exp(log_p) [D, S]. A column with one option draws nothing and gets 0.
+/// p = exp(log_p) in double, which every option is drawn from.
 template <class T>
-void draw_categories(std::span<const T> log_p, std::size_t S, std::span<const int> options, Randomness& random, Draw where,
-                     std::span<int> option);
+void probabilities(std::span<const T> log_p, std::span<double> p);
+
+/// option[n D + d] is drawn at where[n] with row d of exp(log_p) [D, S]. A column with one option draws nothing and gets 0.
+template <class T>
+void draw_categories(std::span<const T> log_p, std::size_t S, std::span<const int> options, Randomness& random,
+                     std::span<const Draw> where, std::span<int> option);
 
 /// An antithetic pair of bits: b = [u > 1 - p] and b~ = [u < p] for one uniform number u. It is drawn from its three possible
 /// outcomes instead of u: both are the likelier bit, or exactly one of the two is 1. Both probabilities are passed: where a bit

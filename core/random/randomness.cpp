@@ -32,7 +32,8 @@ namespace {
 
 // Each column has a separate key, because the other indices fill the counter: the stream's key plus a multiple of the golden
 // ratio. In Philox any two keys give independent streams.
-std::uint64_t key_of_column(const Key& key, std::uint32_t column) { return key.value() + column * 0x9e3779b97f4a7c15u; }
+constexpr std::uint64_t golden = 0x9e3779b97f4a7c15u;
+std::uint64_t key_of_column(const Key& key, std::uint32_t column) { return key.value() + column * golden; }
 
 std::uint64_t philox(const Key& key, const Draw& where) {
   const auto k = key_of_column(key, where.column);
@@ -58,31 +59,54 @@ Lanes product(Lanes x, std::uint64_t m) { return (x & 0xffffffffu) * m; }
 #endif
 
 // The same for columns where.column, where.column + 1, ... The counter is the same in all columns, so the products of the first
-// round are two numbers. Products read the lower halves of the lanes only, so the upper ones may hold anything.
-template <std::size_t N>
-void philox(const Key& key, const Draw& where, std::uint64_t* bits) {
+// round are two numbers. Products read the lower halves of the lanes only, so the upper ones may hold anything. Several registers
+// take each round together: one alone would wait for its products.
+template <std::size_t registers>
+void philox_of_registers(const Key& key, const Draw& where, std::uint64_t* bits) {
   constexpr std::size_t lanes = sizeof(Lanes) / sizeof(std::uint64_t);
   constexpr std::uint64_t low = 0xffffffffu;
-  static_assert(N % lanes == 0);
   const std::uint64_t a = std::uint64_t{where.example} * PHILOX_M4x32_0, b = std::uint64_t{where.step} * PHILOX_M4x32_1;
-  for (std::size_t first = 0; first < N; first += lanes) {
-    Lanes k0;
-    for (std::size_t i = 0; i < lanes; ++i) k0[i] = key_of_column(key, where.column + static_cast<std::uint32_t>(first + i));
-    Lanes k1 = k0 >> 32;
-    Lanes c0 = ((b >> 32) ^ where.replica) ^ k0, c1 = Lanes{} + b, c2 = ((a >> 32) ^ where.index) ^ k1, c3 = Lanes{} + a;
-#pragma GCC unroll 9
-    for (int round = 1; round < 10; ++round) {
-      k0 += PHILOX_W32_0;
-      k1 += PHILOX_W32_1;
-      const Lanes of_c0 = product(c0, PHILOX_M4x32_0), of_c2 = product(c2, PHILOX_M4x32_1);
-      c0 = (of_c2 >> 32) ^ c1 ^ k0;
-      c1 = of_c2;
-      c2 = (of_c0 >> 32) ^ c3 ^ k1;
-      c3 = of_c0;
-    }
-    const Lanes drawn = (c0 << 32) | (c1 & low);
-    std::memcpy(bits + first, &drawn, sizeof drawn);
+  Lanes after;  // keys of columns less that of the first
+  for (std::size_t i = 0; i < lanes; ++i) after[i] = i * golden;
+  Lanes k0[registers], k1[registers], c0[registers], c1[registers], c2[registers], c3[registers];
+#pragma GCC unroll 4
+  for (std::size_t r = 0; r < registers; ++r) {
+    const auto first = where.column + static_cast<std::uint32_t>(r * lanes);
+    k0[r] = after + key_of_column(key, first);
+    if (first > ~std::uint32_t{0} - lanes) [[unlikely]]  // the last column is followed by column 0
+      for (std::size_t i = 0; i < lanes; ++i) k0[r][i] = key_of_column(key, first + static_cast<std::uint32_t>(i));
+    k1[r] = k0[r] >> 32;
+    c0[r] = ((b >> 32) ^ where.replica) ^ k0[r];
+    c1[r] = Lanes{} + b;
+    c2[r] = ((a >> 32) ^ where.index) ^ k1[r];
+    c3[r] = Lanes{} + a;
   }
+#pragma GCC unroll 9
+  for (int round = 1; round < 10; ++round) {
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < registers; ++r) {
+      k0[r] += PHILOX_W32_0;
+      k1[r] += PHILOX_W32_1;
+      const Lanes of_c0 = product(c0[r], PHILOX_M4x32_0), of_c2 = product(c2[r], PHILOX_M4x32_1);
+      c0[r] = (of_c2 >> 32) ^ c1[r] ^ k0[r];
+      c1[r] = of_c2;
+      c2[r] = (of_c0 >> 32) ^ c3[r] ^ k1[r];
+      c3[r] = of_c0;
+    }
+  }
+#pragma GCC unroll 4
+  for (std::size_t r = 0; r < registers; ++r) {
+    const Lanes drawn = (c0[r] << 32) | (c1[r] & low);
+    std::memcpy(bits + r * lanes, &drawn, sizeof drawn);
+  }
+}
+template <std::size_t N>
+void philox(const Key& key, Draw where, std::uint64_t* bits) {
+  constexpr std::size_t lanes = sizeof(Lanes) / sizeof(std::uint64_t), most = sizeof(Lanes) == 64 ? 4 : 2;  // without spills
+  constexpr std::size_t registers = std::min(most, N / lanes), at_once = registers * lanes;
+  static_assert(N % at_once == 0);
+  for (std::size_t first = 0; first < N; first += at_once, where.column += at_once)
+    philox_of_registers<registers>(key, where, bits + first);
 }
 
 }  // namespace
@@ -169,7 +193,11 @@ double odds_of(std::uint64_t bits) {
 
 bool KeyedRandomness::words(Draw where, std::span<std::uint64_t> word) {
   std::size_t d = 0;
-  for (; d + ahead <= word.size(); d += ahead, where.column += ahead) philox<ahead>(key_, where, &word[d]);
+  const auto fill = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    for (; d + N <= word.size(); d += N, where.column += N) philox<N>(key_, where, &word[d]);
+  };
+  fill(std::integral_constant<std::size_t, 2 * ahead>());
+  fill(std::integral_constant<std::size_t, ahead>());
   if (d == word.size()) return true;
   std::array<std::uint64_t, ahead> last;
   philox<ahead>(key_, where, last.data());

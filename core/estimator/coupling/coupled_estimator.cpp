@@ -9,12 +9,14 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/branching.hpp"
 #include "core/kernels/functions.hpp"
+#include "core/random/column_draws.hpp"
 #include "core/support/array.hpp"
 
 namespace hardgrad {
 namespace {
 
-constexpr std::size_t columns_at_once = 512;  // columns drawn and estimated together
+constexpr std::size_t columns_at_once =
+    256;  // columns drawn and estimated together: their numbers stay in the first-level cache
 
 }  // namespace
 
@@ -150,9 +152,12 @@ Var<T> CoupledEstimator<T>::surrogate_of_columns(Coupled<T>& run, int step, Cred
         }
         std::fill_n(of_group.begin(), n * S, 0.0);
         gradient_of_columns(std::span(p).first(n * S), option, f, std::span(of_group).first(n * S));
-        for (std::size_t i = 0; i < n * S; ++i) sum[i] = (g == first ? 0 : sum[i]) + share * of_group[i];
+        if (last == first + 1)
+          for (std::size_t i = 0; i < n * S; ++i) weight[at + i] = static_cast<T>(0 + share * of_group[i]);
+        else
+          for (std::size_t i = 0; i < n * S; ++i) sum[i] = (g == first ? 0 : sum[i]) + share * of_group[i];
       }
-      std::copy_n(sum.begin(), n * S, weight.begin() + static_cast<std::ptrdiff_t>(at));
+      if (last > first + 1) std::copy_n(sum.begin(), n * S, weight.begin() + static_cast<std::ptrdiff_t>(at));
     }
   }
   return inner_product(distribution.logits(), std::span<const T>(weight));
@@ -160,8 +165,8 @@ Var<T> CoupledEstimator<T>::surrogate_of_columns(Coupled<T>& run, int step, Cred
 
 template <class T>
 std::vector<double> CoupledEstimator<T>::exponentials(std::span<const T> log_p) {
-  std::vector<double> p(log_p.begin(), log_p.end());
-  kernels::exp_all(p.data(), p.data(), p.size());
+  std::vector<double> p(log_p.size());
+  probabilities(log_p, std::span(p));
   return p;
 }
 

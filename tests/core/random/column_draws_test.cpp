@@ -71,8 +71,8 @@ TEST_CASE_TEMPLATE("columns drawn at once have the options of their probabilitie
     const auto log_p = log_probabilities<T>(S, random);
     const std::vector<int> options(D, static_cast<int>(S));
     std::vector<int> option(D, -1), without(D, -1);
-    draw_categories(std::span<const T>(log_p), S, options, random, where, option);
-    draw_categories(std::span<const T>(log_p), S, options, wordless, where, without);
+    draw_categories(std::span<const T>(log_p), S, options, random, std::span(&where, 1), option);
+    draw_categories(std::span<const T>(log_p), S, options, wordless, std::span(&where, 1), without);
     CHECK(option == without);
     std::size_t wrong = 0, first = 0;
     for (std::size_t d = 0; d < D; ++d) {
@@ -91,7 +91,7 @@ TEST_CASE_TEMPLATE("columns with other numbers of options, and few columns", T, 
   for (std::size_t n : {5, 40}) {
     std::vector<int> options(n, 3), option(n, -1);
     options[2] = 1;
-    draw_categories(std::span<const T>(log_p).first(n * 3), 3, options, random, where, option);
+    draw_categories(std::span<const T>(log_p).first(n * 3), 3, options, random, std::span(&where, 1), option);
     CHECK(option[2] == 0);
     CHECK(option[4] == random.categorical(row(log_p, 3, 4), at(4)));
   }
@@ -131,7 +131,7 @@ TEST_CASE("columns whose probabilities do not sum to 1 are a bug") {
     const std::vector<int> options(D, static_cast<int>(S));
     std::vector<int> option(D);
     log_p[100 * S] += 0.1f;
-    CHECK_THROWS_AS(draw_categories(std::span<const float>(log_p), S, options, random, where, option), Bug);
+    CHECK_THROWS_AS(draw_categories(std::span<const float>(log_p), S, options, random, std::span(&where, 1), option), Bug);
   }
 }
 
