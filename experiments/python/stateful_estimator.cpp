@@ -65,6 +65,11 @@ std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& struct
   return held = std::move(made);
 }
 
+double StatefulEstimator::cap() const {
+  const auto spec = Spec::parse(text_);
+  return settings_of(Estimators::instance().at(spec.name), spec).real("cap");
+}
+
 bool StatefulEstimator::learns() {
   const std::lock_guard lock(making_);
   const auto has = [](const auto& held) { return held && held->learns; };

@@ -50,6 +50,8 @@ class StatefulEstimator {
   /// The spec as given, with its settings.
   const std::string& text() const { return text_; }
   bool written() const { return written_; }
+  /// The setting `cap`, the most rows of one run, of an estimator of the registry.
+  double cap() const;
   /// Whether there is a behaviour policy, and the estimator does not correct for it (corrects_behaviour).
   bool uncorrected(const Structure& structure) const { return structure.behaviour && !corrects_; }
   /// The estimator for a structure; a new one if it does not learn and was made for another structure. UsageError if it does
@@ -118,7 +120,7 @@ class PooledTape {
   Tape<T>* operator->() const { return tape_.get(); }
 
  private:
-  static constexpr std::size_t most = 4, largest = std::size_t{256} << 20;  // bytes
+  static constexpr std::size_t most = 8, largest = std::size_t{128} << 20;  // bytes
   static std::vector<std::unique_ptr<Tape<T>>>& idle() {
     thread_local std::vector<std::unique_ptr<Tape<T>>> tapes;
     return tapes;

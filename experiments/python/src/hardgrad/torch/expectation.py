@@ -179,6 +179,7 @@ def expectation(
         True,
         draws.mixture(noise),
         *policies.for_core(others, logits, asked, dtype, shaped.shape),
+        torch.get_num_threads(),
     )
     for pullback in loss.pullbacks:
         pullback.drawn = drawn
