@@ -29,7 +29,7 @@ template <class T>
 auto CalledLoss<T>::call(std::span<const Rows> all, bool differentiable) const -> Losses {
   py::ssize_t count = 0;
   for (const auto& rows : all) count += static_cast<py::ssize_t>(rows.size());
-  py::array_t<std::int64_t> example(count);
+  py::array_t<std::int64_t> example(std::vector<py::ssize_t>{count});  // by its shape: NumPy 2 has other strides by a count
   auto* to = example.mutable_data();
   for (const auto& rows : all)
     to = std::transform(rows.example.begin(), rows.example.end(), to, [&](int e) { return rows.first + e; });

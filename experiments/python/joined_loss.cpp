@@ -107,7 +107,7 @@ void JoinedLoss<T>::call_slopes() {
   std::vector<std::size_t> asking;
   {
     const py::gil_scoped_acquire gil;
-    Numbers<T> cotangent(rows);
+    Numbers<T> cotangent(std::vector<py::ssize_t>{rows});
     std::fill_n(cotangent.mutable_data(), rows, T{0});
     for (std::size_t p = 0; p < parts_.size(); ++p)
       if (asks(parts_[p]) && parts_[p].asked->call == call) {

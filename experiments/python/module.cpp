@@ -129,8 +129,8 @@ void declare_drawn(py::module_& module, const char* name) {
   py::class_<Drawn<T>>(module, name)
       .def("through_weights",
            [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
-             std::vector<T> gradient;
-             without_gil([&] { gradient = drawn.through_weights(run, slope.data()); });
+             const auto gradient =
+                 drawn.through_weights(run, slope.data());  // with the GIL: one thread at a time uses its tapes
              return array_of<T>(gradient, {static_cast<py::ssize_t>(gradient.size())});
            })
       .def_property_readonly("ratios", &Drawn<T>::ratios, py::return_value_policy::copy)

@@ -14,6 +14,7 @@
 #include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "core/nn/optimizer.hpp"
+#include "experiments/python/fork_safe.hpp"
 
 namespace hardgrad::python {
 
@@ -64,7 +65,7 @@ class StatefulEstimator {
   template <class T>
   std::shared_ptr<EstimatorInUse<T>> made();
   /// Locked while an estimator that learns is in use. Wait for it without the GIL: its owner may wait for that.
-  std::recursive_mutex& learning() { return learning_; }
+  std::recursive_mutex& learning() { return learning_.here(); }
 
  private:
   template <class T>
@@ -84,8 +85,8 @@ class StatefulEstimator {
   InPrecision<float> narrow_;
   InPrecision<double> wide_;
   std::optional<double> learning_rate_ = {};
-  std::mutex making_;
-  std::recursive_mutex learning_;  // recursive: a loss may call the same estimator
+  ForkSafe<std::mutex> making_;
+  ForkSafe<std::recursive_mutex> learning_;  // recursive: a loss may call the same estimator
 };
 
 template <class T>

@@ -114,6 +114,12 @@ def expectation(
     torch.func transforms them (also with ids and generator): in vmap, lanes with equal ids and seed
     draw the same noise. Without seed its `randomness` decides; "different" draws as one batch.
 
+    The other estimators draw in core. Large batches are drawn in parts, on PyTorch's threads; the
+    numbers do not depend on how many there are, and the caller's thread calls f.
+
+    As with PyTorch's own operations, logits or losses that are changed in place before the backward
+    pass raise RuntimeError where it reads them, and changes through `.data` go unseen.
+
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
     Can be differentiated once; differentiating its gradient at the logits again raises UsageError.
