@@ -169,6 +169,7 @@ def expectation(
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     noise = given_seed(drawn_seed(seed, generator))
+    drawing, near = policies.for_core(others, logits, asked, dtype, shaped.shape)
     slope, runs, drawn = draws.DRAW[dtype](
         held,
         shaped,
@@ -184,7 +185,8 @@ def expectation(
         False,
         True,
         draws.mixture(noise),
-        *policies.for_core(others, logits, asked, dtype, shaped.shape),
+        drawing,
+        near,
         torch.get_num_threads(),
     )
     for pullback in loss.pullbacks:

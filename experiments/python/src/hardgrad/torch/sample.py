@@ -198,8 +198,10 @@ class _Draw:
         draw = draws.DRAW[dtype]
 
         def drawn(loss: _NoLoss, later: bool) -> Any:
-            noise = (seed, False, False, later, mixture, None, None, torch.get_num_threads())
-            return draw(held, *given, loss, True, *noise)
+            count = torch.get_num_threads()
+            return draw(
+                held, *given, loss, True, seed, False, False, later, mixture, None, None, count
+            )
 
         self._again: Callable[[_NoLoss], Any] = lambda loss: drawn(loss, False)[0]
         loss = _NoLoss()
