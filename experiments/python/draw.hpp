@@ -1,10 +1,15 @@
-// One estimate of the gradient at given logits, with its samples.
+// One estimate of the gradient at given logits, with its samples. Large batches are drawn in parts, side by side.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "experiments/measurement/paths.hpp"
+#include "experiments/python/called_loss.hpp"
+#include "experiments/python/joined_loss.hpp"
 #include "experiments/python/mixture.hpp"
 #include "experiments/python/own_loss.hpp"
 #include "experiments/python/stateful_estimator.hpp"
@@ -32,12 +37,43 @@ struct Wanted {
   std::vector<T> state = {};            ///< for OwnLoss
   std::vector<std::uint32_t> ids = {};  ///< for OwnLoss::batch
   typename OwnLoss<T>::Loss loss;
+  /// If `loss` does nothing but call it: a large batch may then be drawn in parts.
+  const CalledLoss<T>* called = nullptr;
+  int threads = 1;  ///< that draw the parts, at most; 0: one per core
   std::uint64_t seed = 0;
   bool learning = false;       ///< the estimator learns from it (one thread at a time)
   bool options = false;        ///< fill Samples::option, weights and ratio
   Mixture* mixture = nullptr;  ///< of the step that asks
   /// Called before the surrogate is differentiated.
   std::function<void()> ending = {};
+};
+
+/// The estimate of a batch, or of a part of it, on a tape of its own.
+template <class T>
+class DrawnPart {
+ public:
+  DrawnPart(GivenLogits<T> logits, std::vector<T> state, std::vector<std::uint32_t> ids, typename OwnLoss<T>::Loss loss)
+      : model_(std::move(logits), std::move(state), std::move(loss), &answered_), ids_(std::move(ids)) {}
+  DrawnPart(const DrawnPart&) = delete;
+
+  OwnLoss<T>& model() { return model_; }
+  /// Before a draw, in the thread that ends this object and keeps its memory.
+  void take_tape() { tape_.emplace(); }
+  Batch batch() { return model_.batch(ids_); }
+  /// Adds the gradient at its logits [E D, S], of the sum over its examples, `into`. `ending`: as in Wanted.
+  Estimate<T> draw(const Estimator<T>& estimator, Randomness& random, bool learning, const std::function<void()>& ending,
+                   std::span<T> into);
+  /// Appends its rows to the `runs` of the batch. `first`: position of its first example; `options`: as in Wanted.
+  void note(std::vector<Samples<T>>& runs, int first, bool options);
+  /// As Drawn::through_weights, for the rows of this part.
+  void through_weights(std::size_t run, const T* slope, std::span<T> into);
+  std::size_t rows(std::size_t run) const { return run < answered_.size() ? answered_[run].example.size() : 0; }
+
+ private:
+  std::vector<Answered<T>> answered_;
+  OwnLoss<T> model_;
+  std::vector<std::uint32_t> ids_;
+  std::optional<PooledTape<T>> tape_;
 };
 
 /// An estimate, with the same noise as `hardgrad gradient --seed` unless it is within a mixture.
@@ -59,15 +95,26 @@ class Drawn {
   std::vector<T> through_weights(std::size_t run, const T* slope);
 
  private:
+  void draw_whole(StatefulEstimator& estimator, Wanted<T> wanted);
+  /// False, and nothing is drawn, if it is to be drawn as a whole.
+  bool draw_parts(StatefulEstimator& estimator, const Wanted<T>& wanted);
+  /// Of the parts that were drawn: checks the gradient, and notes their runs.
   void note(bool options);
-  std::vector<Answered<T>> answered_;
-  OwnLoss<T> model_;
-  PooledTape<T> tape_;
+  /// f(p) for each of `count` parts, on threads.
+  template <class F>
+  void each_part(std::size_t count, F f) const;
+
+  std::vector<std::unique_ptr<DrawnPart<T>>> parts_;  // one part: all examples
+  std::vector<int> first_ = {0};                      // of each part, the position of its first example
+  int threads_;
+  std::size_t cells_;  // D S
   std::vector<T> gradient_, own_gradient_;
   std::vector<Samples<T>> runs_;
   measurement::Ratios ratios_;
 };
 
+extern template class DrawnPart<float>;
+extern template class DrawnPart<double>;
 extern template class Drawn<float>;
 extern template class Drawn<double>;
 

@@ -61,7 +61,7 @@ struct Fiber::Stack {
   }
   Stack(const Stack&) = delete;
   ~Stack() {
-    if (idle().size() < 4)
+    if (idle().size() < 8)
       idle().push_back(memory);
     else
       munmap(memory, stack_size);
@@ -72,7 +72,7 @@ struct Fiber::Stack {
   std::size_t outside_size = 0;
 };
 
-Fiber::Fiber(std::function<void(Fiber&)> body) : body_(std::move(body)) {}
+Fiber::Fiber(std::function<void(Fiber&)> body, Threads threads) : body_(std::move(body)), threads_(threads) {}
 
 void Fiber::run(unsigned low, unsigned high) {
   auto& self = *reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low);
@@ -100,7 +100,7 @@ void Fiber::enter() {
 
 void Fiber::resume() {
   if (ended_) throw UsageError("this episode has ended");
-  if (std::this_thread::get_id() != thread_) throw UsageError("an episode's block ends in the thread in which it begins");
+  if (!may_enter()) throw UsageError("an episode's block ends in the thread in which it begins");
   if (!std::exchange(begun_, true)) {
     stack_ = std::make_unique<Stack>();
     getcontext(&inside_);
@@ -125,7 +125,7 @@ void Fiber::suspend() {
 
 void Fiber::drop() {
   if (!begun_ || ended_) return;
-  if (std::this_thread::get_id() != thread_) {
+  if (!may_enter()) {
     stack_.release();  // NOLINT(bugprone-unused-return-value)
     ended_ = true;
     return;

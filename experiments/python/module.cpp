@@ -14,6 +14,7 @@
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/reference_gradient.hpp"
+#include "experiments/python/called_loss.hpp"
 #include "experiments/python/draw.hpp"
 #include "experiments/python/leaving.hpp"
 #include "experiments/python/module.hpp"
@@ -58,6 +59,8 @@ class GivenLoss {
     if (called_) called_->cut();
   }
   bool relaxed() const { return called_ && called_->relaxed(); }
+  /// The function, if there is no table.
+  const CalledLoss<T>* function_alone() const { return called_ && !tables_ ? &*called_ : nullptr; }
   Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example) {
     if (!view_.data || !(choice.hard() || multilinear_)) {
       if (!called_) refuse_weights(estimator_);
@@ -78,13 +81,13 @@ class GivenLoss {
 };
 
 /// `subset_size`: as in GivenLogits. With `later`, the gradient omits the part through the weights; Drawn::through_weights
-/// computes it afterwards.
+/// computes it afterwards. The numbers are the same for any number of `threads` (0: one per core).
 template <class T>
 py::tuple drawn(StatefulEstimator& estimator, const Numbers<T>& logits, int rank, int subset_size,
                 const std::optional<Numbers<T>>& state, const std::optional<Numbers<std::uint32_t>>& ids,
                 const std::optional<Numbers<double>>& tables, const py::object& function, bool takes_weights,
                 std::uint64_t seed, bool learning, bool with_options, bool later, Mixture* mixture,
-                const std::optional<Numbers<T>>& behaviour, const std::optional<Numbers<T>>& reference) {
+                const std::optional<Numbers<T>>& behaviour, const std::optional<Numbers<T>>& reference, int threads) {
   const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
   GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), subset_size,
                     estimator.name());
@@ -95,6 +98,8 @@ py::tuple drawn(StatefulEstimator& estimator, const Numbers<T>& logits, int rank
                    .state = all(state),
                    .ids = all(ids),
                    .loss = std::ref(loss),
+                   .called = loss.function_alone(),
+                   .threads = threads,
                    .seed = seed,
                    .learning = learning,
                    .options = with_options,
@@ -124,7 +129,9 @@ void declare_drawn(py::module_& module, const char* name) {
   py::class_<Drawn<T>>(module, name)
       .def("through_weights",
            [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
-             return array_of<T>(drawn.through_weights(run, slope.data()), {static_cast<py::ssize_t>(drawn.gradient().size())});
+             const auto gradient =
+                 drawn.through_weights(run, slope.data());  // with the GIL: one thread at a time uses its tapes
+             return array_of<T>(gradient, {static_cast<py::ssize_t>(gradient.size())});
            })
       .def_property_readonly("ratios", &Drawn<T>::ratios, py::return_value_policy::copy)
       .def_property_readonly("own_gradient", [](const Drawn<T>& drawn) {

@@ -6,13 +6,9 @@
 // whose logits a row uses.
 #pragma once
 
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,8 +31,13 @@ struct GivenLogits {
   /// From E D S numbers. UsageError for the first invalid logit, at its place in an array of `rank` axes, and for a choice with
   /// too few options.
   GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int subset_size, int rank);
+  /// Those of the examples from `first` on.
+  GivenLogits of_examples(std::size_t first, std::size_t count) const;
   /// The place of an entry in an array of `rank` axes, in words.
   std::string place(std::size_t entry, int rank) const;
+
+ private:
+  GivenLogits() = default;
 };
 
 /// The distribution of R D choices with `count` options each, as GivenLogits has them. logits: [R D, S].
@@ -83,7 +84,7 @@ class OwnLoss final : public Model<T> {
   T examples() const { return static_cast<T>(given_.examples); }
 
  private:
-  GivenLogits<T> given_;
+  GivenLogits<T> given_;  // without the value, which is the parameter
   std::vector<T> state_;
   Loss loss_;
   bool takes_rewards_ = false;
@@ -100,49 +101,5 @@ extern template struct Answered<float>;
 extern template struct Answered<double>;
 extern template class OwnLoss<float>;
 extern template class OwnLoss<double>;
-
-// A loss computed by Python: one call for all rows of a run.
-
-/// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] ([R, D, picks] of subsets) or, where
-/// the estimator relaxes, weights [R, D, S]; example [R]: the example of each row. It returns the losses [R], and None or a
-/// function from a cotangent [R] to the derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called
-/// without it, by any number of threads.
-template <class T>
-class CalledLoss {
- public:
-  /// `takes_weights`: else relaxed choices are refused. `subset_size`: as in GivenLogits. `estimator`: its name, for error
-  /// messages.
-  CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, int subset_size, std::string estimator)
-      : loss_(std::move(loss)),
-        takes_weights_(takes_weights),
-        columns_(columns),
-        options_(options),
-        subset_size_(subset_size),
-        estimator_(std::move(estimator)) {}
-  CalledLoss(const CalledLoss&) = delete;
-
-  Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example);
-  /// Whether it was called with weights. Not beside a call.
-  bool relaxed() const { return !runs_.empty(); }
-  /// From now on no gradient flows into the weights; the caller computes that part.
-  void cut() { cut_ = true; }
-
- private:
-  /// In the backward pass: adds the derivative in the weights, for a run that is still on its tape.
-  void pull(Tape<T>& tape, Var<T> loss, Var<T> weights) const;
-
-  pybind11::object loss_;
-  bool takes_weights_, cut_ = false;
-  int columns_, options_, subset_size_;
-  std::string estimator_;
-  // For each tape the losses on it by their ids, in order, with their derivatives. Guarded by the GIL.
-  std::map<const Tape<T>*, std::vector<std::pair<std::uint32_t, pybind11::object>>> runs_;
-};
-
-/// UsageError for an estimator that passes weights to a loss of options.
-[[noreturn]] void refuse_weights(const std::string& estimator);
-
-extern template class CalledLoss<float>;
-extern template class CalledLoss<double>;
 
 }  // namespace hardgrad::python

@@ -51,7 +51,7 @@ StatefulEstimator::StatefulEstimator(std::string name, Make<float> narrow, Make<
 
 template <class T>
 std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& structure) {
-  const std::lock_guard lock(making_);
+  const std::lock_guard lock(making_.here());
   auto& [make, held] = in_precision<T>();
   if (near_reference_ && !structure.reference)
     throw UsageError(fmt::format("{}: there is no reference policy: pass reference=, its logits", name_));
@@ -65,15 +65,20 @@ std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::on(const Structure& struct
   return held = std::move(made);
 }
 
+double StatefulEstimator::cap() const {
+  const auto spec = Spec::parse(text_);
+  return settings_of(Estimators::instance().at(spec.name), spec).real("cap");
+}
+
 bool StatefulEstimator::learns() {
-  const std::lock_guard lock(making_);
+  const std::lock_guard lock(making_.here());
   const auto has = [](const auto& held) { return held && held->learns; };
   return has(narrow_.held) || has(wide_.held);
 }
 
 template <class T>
 std::shared_ptr<EstimatorInUse<T>> StatefulEstimator::made() {
-  const std::lock_guard lock(making_);
+  const std::lock_guard lock(making_.here());
   return in_precision<T>().held;
 }
 

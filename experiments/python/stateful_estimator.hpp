@@ -14,6 +14,7 @@
 #include "core/autodiff/tape.hpp"
 #include "core/estimator/estimator.hpp"
 #include "core/nn/optimizer.hpp"
+#include "experiments/python/fork_safe.hpp"
 
 namespace hardgrad::python {
 
@@ -50,6 +51,8 @@ class StatefulEstimator {
   /// The spec as given, with its settings.
   const std::string& text() const { return text_; }
   bool written() const { return written_; }
+  /// The setting `cap`, the most rows of one run, of an estimator of the registry.
+  double cap() const;
   /// Whether there is a behaviour policy, and the estimator does not correct for it (corrects_behaviour).
   bool uncorrected(const Structure& structure) const { return structure.behaviour && !corrects_; }
   /// The estimator for a structure; a new one if it does not learn and was made for another structure. UsageError if it does
@@ -62,7 +65,7 @@ class StatefulEstimator {
   template <class T>
   std::shared_ptr<EstimatorInUse<T>> made();
   /// Locked while an estimator that learns is in use. Wait for it without the GIL: its owner may wait for that.
-  std::recursive_mutex& learning() { return learning_; }
+  std::recursive_mutex& learning() { return learning_.here(); }
 
  private:
   template <class T>
@@ -82,8 +85,8 @@ class StatefulEstimator {
   InPrecision<float> narrow_;
   InPrecision<double> wide_;
   std::optional<double> learning_rate_ = {};
-  std::mutex making_;
-  std::recursive_mutex learning_;  // recursive: a loss may call the same estimator
+  ForkSafe<std::mutex> making_;
+  ForkSafe<std::recursive_mutex> learning_;  // recursive: a loss may call the same estimator
 };
 
 template <class T>
@@ -118,7 +121,7 @@ class PooledTape {
   Tape<T>* operator->() const { return tape_.get(); }
 
  private:
-  static constexpr std::size_t most = 4, largest = std::size_t{256} << 20;  // bytes
+  static constexpr std::size_t most = 8, largest = std::size_t{128} << 20;  // bytes
   static std::vector<std::unique_ptr<Tape<T>>>& idle() {
     thread_local std::vector<std::unique_ptr<Tape<T>>> tapes;
     return tapes;

@@ -147,6 +147,7 @@ def test_a_derivative_that_raises_comes_out():
                 None,
                 None,
                 None,
+                1,
             )
 
 

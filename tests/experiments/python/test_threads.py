@@ -524,3 +524,31 @@ def test_a_function_that_tests_itself_is_refused():
 
     verdict = hardgrad.test(estimator, first_failure=True)
     assert not verdict.passed and "called by the estimator that it tests" in str(verdict)
+
+
+def test_a_fork_while_another_thread_holds_a_learning_estimator():
+    """A thread draws, within its loss; the process that is made then draws with the same estimator."""
+    logits, estimator, plain = learning()
+    tried = []
+
+    def work(pause):
+        def f(z):
+            pause()
+            return plain(z)
+
+        estimator(logits, f, seed=1).backward()
+
+    def beside():
+        result = in_a_child(lambda: [hardgrad.gradient(LOGITS, of_options, estimator.core).value])
+        tried.append(result)
+
+    in_turns(work, beside)
+    assert len(tried) == 1 and not isinstance(tried[0], str) and np.isfinite(tried[0][0]).all(), tried
+
+    def forks(z):  # the thread that holds it makes the process
+        tried.append(in_a_child(lambda: [hardgrad.gradient(LOGITS, of_options, estimator.core).value]))
+        return plain(z)
+
+    estimator(logits, forks, seed=2).backward()
+    assert len(tried) == 2 and not isinstance(tried[1], str), tried
+    assert np.isfinite(hardgrad.gradient(LOGITS, of_options, estimator.core).value).all()  # here nothing is left locked

@@ -262,7 +262,10 @@ def draw_double(
     mixture: Optional[Mixture],
     behaviour: Optional[NDArray[Any]],
     reference: Optional[NDArray[Any]],
-) -> Any: ...
+    threads: int,
+) -> Any:
+    """threads: 0: one per core. The numbers are the same for any number of threads; the loss is
+    called by the caller's."""
 
 draw_float = draw_double
 

@@ -290,6 +290,7 @@ def gradient(
         None,
         policy(behaviour, given.shape, "behaviour"),
         policy(reference, given.shape, "reference"),
+        0,
     )
     return Gradient(value.reshape(given.shape), tuple(Samples(*run) for run in runs))
 

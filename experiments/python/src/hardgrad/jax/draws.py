@@ -224,6 +224,7 @@ def _drawn(
             mixture,
             behaviour,
             reference,
+            0,
         )
     except UsageError as refusal:
         if "takes=" not in str(refusal):

@@ -114,6 +114,12 @@ def expectation(
     torch.func transforms them (also with ids and generator): in vmap, lanes with equal ids and seed
     draw the same noise. Without seed its `randomness` decides; "different" draws as one batch.
 
+    The other estimators draw in core. Large batches are drawn in parts, on PyTorch's threads; the
+    numbers do not depend on how many there are, and the caller's thread calls f.
+
+    As with PyTorch's own operations, logits or losses that are changed in place before the backward
+    pass raise RuntimeError where it reads them, and changes through `.data` go unseen.
+
     Returns [E], or a number without a batch ([E, D] or [D] of separate columns), on the device of
     the logits (float32 for shorter dtypes). Raises UsageError; exceptions of f are passed through.
     Can be differentiated once; differentiating its gradient at the logits again raises UsageError.
@@ -163,6 +169,7 @@ def expectation(
     loss = _Loss(f, takes, batched, wide, held.spec, asked, logits.dtype)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
     noise = given_seed(drawn_seed(seed, generator))
+    drawing, near = policies.for_core(others, logits, asked, dtype, shaped.shape)
     slope, runs, drawn = draws.DRAW[dtype](
         held,
         shaped,
@@ -178,7 +185,9 @@ def expectation(
         False,
         True,
         draws.mixture(noise),
-        *policies.for_core(others, logits, asked, dtype, shaped.shape),
+        drawing,
+        near,
+        torch.get_num_threads(),
     )
     for pullback in loss.pullbacks:
         pullback.drawn = drawn

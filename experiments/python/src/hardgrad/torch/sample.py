@@ -198,7 +198,10 @@ class _Draw:
         draw = draws.DRAW[dtype]
 
         def drawn(loss: _NoLoss, later: bool) -> Any:
-            return draw(held, *given, loss, True, seed, False, False, later, mixture, None, None)
+            count = torch.get_num_threads()
+            return draw(
+                held, *given, loss, True, seed, False, False, later, mixture, None, None, count
+            )
 
         self._again: Callable[[_NoLoss], Any] = lambda loss: drawn(loss, False)[0]
         loss = _NoLoss()
@@ -283,7 +286,7 @@ def _why_a_loss(estimator: _core.Estimator, columns: int, options: int, picks: i
     none = (None, None, None)
     try:
         slope, _ = _core.draw_double(
-            estimator, logits, 3, picks, *none, loss, True, 0, False, False, False, *none
+            estimator, logits, 3, picks, *none, loss, True, 0, False, False, False, *none, 1
         )
     except UsageError:
         return ""
