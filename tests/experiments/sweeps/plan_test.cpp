@@ -212,7 +212,7 @@ TEST_CASE("a checkpoint is read once for all cells, and again if it has changed"
   Cell cell;
   cell.axes = {{"task", "bits"}, {"model", "bits"}, {"estimator", "rloo"}, {"seed", "1"}};
   cell.settings.reference = path;
-  const auto now = [&] { return identity("double", 0, cell); };
+  const auto now = [&] { return identity(Precision::float64, 0, cell); };
   CHECK_THROWS_AS(now(), InputError);  // there is no file
   write(1);
   const auto first = now();
