@@ -1,5 +1,5 @@
-"""What a run is: by its settings, which files record with their defaults, and not by the text of a
-sweep, which may leave defaults out or name them in another order."""
+"""The identity of a run: its settings, which files record with their defaults, and not the text of
+a sweep, which may leave defaults out or name them in another order."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def network_keys(result: Result) -> dict[Network, tuple[object, ...]]:
 def settings(result: Result, named: Sequence[str] = _NAMED) -> list[dict[str, Any]]:
     """[run] Every setting by path: "model" is the name, "model.hidden" a parameter of it; "data", a
     hash of the data's files, and "precision"; "train.steps" and the like. `named`: the axes whose
-    parameters are told apart; of the others, the specification is the name."""
+    parameters are listed one by one; of the others, the specification is the name."""
 
     def make() -> list[dict[str, Any]]:
         parts = {name: result.objects(f"{name}_settings") for name in (*named, "target")}

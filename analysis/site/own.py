@@ -120,7 +120,7 @@ def _verdicts(own: Own) -> list[str]:
 
 
 def _against(own: Own, network: Network, other: Study, named: Network) -> list[str]:
-    """`named`: what the other file calls the network."""
+    """`named`: the network's name in the other file."""
     mine, theirs = own.study.result.network(network), other.result.network(named)
     parts = [f"<h3>Beside {escape(other.name)}</h3>"]
     pairs, same = matched(theirs, mine), list[Pair]()
@@ -195,8 +195,8 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
 
 
 def _new_group(own: Own, mine: Result, theirs: Result, group: Group) -> list[str]:
-    """A new estimator beside those of the committed ones that have its settings, of the estimator
-    and of what was tuned for it apart."""
+    """A new estimator beside those of the committed ones that have its settings, but for those of
+    the estimator and those that were tuned for it."""
     own_settings = ["estimator", "target", *theirs.axes, *theirs.tuned_axes]
     alike: list[Group] = []
     words = ""

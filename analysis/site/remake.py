@@ -238,7 +238,7 @@ def _draw(script: str, file: Path, picture: Path) -> None:
 
 
 def _script(path: Path, words: Sequence[str]) -> str:
-    """What a script of the reference pages prints. InputError with its last line if it fails."""
+    """The output of a script of the reference pages. InputError with its last line if it fails."""
     done = subprocess.run(
         [sys.executable, str(path), *words],
         capture_output=True,

@@ -41,7 +41,7 @@ void for_runs(std::span<const int> index, F f, Skip skip) {
       continue;
     }
     const auto goes_on = [&](std::size_t i) { return index[r + i] == index[r] + static_cast<int>(i); };
-    for (bool all = true; all && r + n + block <= index.size(); n += all ? block : 0)
+    for (bool all = r + 1 < index.size() && goes_on(1); all && r + n + block <= index.size(); n += all ? block : 0)
       for (std::size_t i = 0; i < block; ++i) all &= goes_on(n + i);
     while (r + n < index.size() && goes_on(n)) ++n;
     f(r, n);

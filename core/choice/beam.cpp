@@ -59,10 +59,11 @@ double normalise(std::span<const double> log_p, std::vector<double>& p) {
 }
 
 bool begins_with(const Racer& outcome, const std::vector<int>& answer) {
-  return std::equal(answer.begin(), answer.end(), outcome.answer.begin());
+  return outcome.answer.size() >= answer.size() && std::equal(answer.begin(), answer.end(), outcome.answer.begin());
 }
 
-/// The logarithm of a candidate's rate in a race: the sum over the outcomes that begin with it.
+/// The logarithm of a candidate's rate in a race: the sum over the outcomes that begin with it. Rates below one path only matter by
+/// their ratios, so without a dominant outcome below it their common factor is left out.
 double log_rate(const Candidate& c, const Path& member) {
   const auto* law = member.law;
   if (!law) return c.log_p;
@@ -70,14 +71,14 @@ double log_rate(const Candidate& c, const Path& member) {
   double others = std::exp(c.log_p), kept = 0;
   bool found = false, whole = false;
   for (const auto& outcome : law->dominant) {
-    if (!begins_with(outcome, member.answer) || outcome.answer[place] != c.answer) continue;
+    if (outcome.answer.size() <= place || !begins_with(outcome, member.answer) || outcome.answer[place] != c.answer) continue;
     found = true;
     whole = place + 1 == outcome.answer.size();
     others -= std::exp(outcome.log_p);
     if (&outcome != &law->dominant.back()) kept += std::exp(outcome.log_p);
   }
   if (!found) return c.log_p + std::log(law->factor);
-  constexpr double rounding = 1e-12;
+  constexpr double rounding = 1e-7;  // of log p in float; the others have 1e-4 or more in all (dominant_outcomes.cpp)
   return std::log(kept + (whole || others <= rounding ? 0 : law->factor * others));
 }
 

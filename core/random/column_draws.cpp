@@ -222,7 +222,7 @@ void antithetic_bits(std::span<const T> log_p, Randomness& random, Draw where, s
     });
   };
   const auto many = [&](std::size_t, std::size_t from, std::size_t n, const float* u) {
-    int outcome[columns_at_once], *__restrict bit = &first[from], *__restrict other = &second[from];
+    int outcome[columns_at_once], *bit = &first[from], *other = &second[from];
     const bool sure = places(u, sums, n, std::integral_constant<std::size_t, 3>(), outcome);
     for (std::size_t i = 0; i < n; ++i) {
       const int same = static_cast<int>(likelier[i]);

@@ -10,11 +10,12 @@
 // Veach & Guibas 1995, the balance heuristic), which is at most 2. p_n is the law of draw n given the earlier draws, and u_n its
 // flat law. The mean over n is over the draws with a rare option. Where there is none, every weight is 1.
 //
-// Half of the flat replicates have two flat draws of one example. Of samples without replacement half of the flat replicates leave
-// out an outcome that nearly every sample has, because samples without it may carry as much of the variance as all others
-// (dominant_outcomes.hpp). These samples are drawn from the law, or so; all others from the law, or with flat draws. Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there three quarters of the flat
-// replicates draw all choices of one sample, or of two of an example, from laws of whole samples (path_laws.hpp), each in turn. The
-// mean above is then over these kinds, too.
+// Half of the flat replicates have two flat draws of one example. Where samples are without replacement, half of the flat
+// replicates leave out a dominant outcome instead (dominant_outcomes.hpp), because samples without it may carry as much of the
+// variance as all others; samples that lack one come from the law and from these alone, all others from the law and from flat draws.
+// Off policy, ratios of whole samples grow where the behaviour policy rarely goes: there three quarters of the flat replicates draw
+// all choices of one sample, or of two of an example, from laws of whole samples (path_laws.hpp), each in turn. The mean above is
+// then over these kinds, too.
 #pragma once
 
 #include <array>

@@ -9,8 +9,11 @@ namespace {
 
 /// Most probability of a sample that lacks an outcome, and of a run where any sample lacks one. Others are seen often enough.
 constexpr double rare = 0.002, most_missing = 0.01;
-/// Least probability of all outcomes but one: below, the rounding of log p is felt.
-constexpr double least_rest = 1e-5;
+/// Least probability of all outcomes but the dominant ones: below, the rounding of log p is felt.
+constexpr double least_rest = 1e-4;
+/// Least probability of samples that lack an outcome, over the largest squared probability of the outcomes that are not dominant:
+/// both are about the variance that they add, at the size of the gradient.
+constexpr double least_part = 0.01;
 
 bool has(const std::vector<Racer>& outcomes, const Racer& wanted) {
   return std::any_of(outcomes.begin(), outcomes.end(), [&](const Racer& z) { return z.answer == wanted.answer; });
@@ -43,6 +46,7 @@ void DominantOutcomes::add(const std::map<DrawPlace, Race>& races) {
 
 void DominantOutcomes::select() {
   each_.clear();
+  double most = 0;
   for (const auto& [place, ranked] : ranked_) {
     WithoutOne law;
     double rest = 1;  // of the outcomes after these
@@ -56,18 +60,19 @@ void DominantOutcomes::select() {
       law.factor = 1 + p / rest;
       if (missing < rare) each_.push_back({place, ranked.sample, law, missing});
     }
+    most = std::max(most, rest * rest);
   }
   std::stable_sort(each_.begin(), each_.end(), [](const One& a, const One& b) { return a.missing > b.missing; });
   double missing = 0, roots = 0;
   std::erase_if(each_, [&](const One& one) {
+    if (one.missing < least_part * most) return true;
     if (missing + one.missing > most_missing) return true;
     missing += one.missing;
     return false;
   });
   for (const auto& one : each_) roots += std::sqrt(one.missing);
-  // What samples without an outcome add to the variance is about as probable as they are.
   for (auto& one : each_)
-    one.share = 0.5 / static_cast<double>(each_.size()) + (roots > 0 ? 0.5 * std::sqrt(one.missing) / roots : 0);
+    one.share = 0.5 / static_cast<double>(each_.size()) + 0.5 * std::sqrt(one.missing) / roots;
 }
 
 auto DominantOutcomes::at(double u) const -> const One& {

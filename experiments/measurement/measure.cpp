@@ -147,7 +147,8 @@ std::optional<Measurement> measured_cheaply(const Measurement& begun, const Esti
 
 /// Calls draw(sums), then take(statistics), until the replicates support them or the limit is met. After a count
 /// that does not support them, two counts in succession must. Otherwise runs that happen to lack the rare terms would end
-/// first. With a known exact variance one count suffices, and of weighted replicates, which seek the rare terms, the last. Before the number is doubled, `instead(number)` may end it.
+/// first. With a known exact variance one count suffices, and of weighted replicates, which seek the rare terms, the last. Before
+/// the number is doubled, `instead(number)` may end it.
 template <class Draw, class Take, class Instead>
 std::pair<Cost, ReplicateStatistics> draw_enough(Measurement& m, ReplicateSums sums, const MeasureSettings& settings, Draw draw,
                                                  Take take, Instead instead) {

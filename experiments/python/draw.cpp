@@ -151,7 +151,7 @@ bool Drawn<T>::draw_parts(StatefulEstimator& estimator, const Wanted<T>& wanted)
     });
     const auto error = std::find_if(errors.begin(), errors.end(), [](const auto& e) { return e != nullptr; });
     const bool large = static_cast<double>(joined.rows_asked()) * columns_of_cap > cap;
-    if (joined.calls() == 0 && (error != errors.end() || large)) {  // the whole batch says what is wrong with it
+    if (joined.calls() == 0 && (error != errors.end() || large)) {  // the error is that of the whole batch
       std::fill(gradient_.begin(), gradient_.end(), T{0});
       return false;
     }

@@ -1,4 +1,4 @@
-// The precision of a network's numbers, and what follows from it.
+// The precision of a network's numbers, and its rounding.
 #pragma once
 
 #include <limits>

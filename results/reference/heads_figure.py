@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the heads of two trained networks of recall.toml read: softly, and two keys that an indexer picks.
+"""Attention of the heads of two trained networks of recall.toml: soft, and of two keys that an indexer picks.
 
     results/reference/heads_figure.py --figure results/reference/heads.png
 
@@ -23,7 +23,7 @@ from analysis.views.attention import load_attention  # noqa: E402
 from analysis.views.maps import show  # noqa: E402
 
 CONFIG = Path(__file__).parents[2] / "experiments/configs/recall.toml"
-# A network, and a model with its parameters whose logits are what it reads: with picks=1 those of the soft heads.
+# A network, and a model with its parameters whose logits are its attention: with picks=1 those of the soft heads.
 NETWORKS = {
     "transformer[layers=1,picks=0]": "transformer[layers=1,picks=1]",
     (HARD := "transformer[layers=1,picks=2,share=true,scorer=indexer,imitation=1]"): HARD,

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Pictures of trained networks on the pages here, as pictures.toml lists them: trains what is not yet trained, takes one gradient of
-each network, and draws what it attended to.
+"""Pictures of trained networks on the pages here, as pictures.toml lists them: trains those that are not trained yet, takes one gradient
+of each, and draws its attention.
 
     results/reference/pictures.py captions                 # writes captions.png; without a name: all
 

@@ -111,7 +111,7 @@ def test_every_picture_has_words_and_a_command():
         text = page.read_text("utf-8")
         for words, file in re.findall(r"!\[([^\]]*)\]\(([^)]*\.png)\)", text):
             name = file.removesuffix(".png")
-            ways = file in drawn, f"pictures.py {name}`" in text and file in networks, f"{name}.py" in text
+            ways = file in drawn, f"pictures.py {name}`" in text and file in networks, re.search(rf"{name}(_figure)?\.py", text)
             assert len(words.split()) >= 3 and any(ways) and (REFERENCE / file).exists(), f"{page.name}: {file}"
         used |= set(re.findall(r"\]\(([^)/]*\.png)\)", text))
     pictures = {path.name for path in REFERENCE.glob("*.png")}

@@ -119,7 +119,7 @@ constexpr Ratio ratios[] = {
      .words = "the ratio of the whole sequence",
      .biased = false},
     {.name = "geometric",
-     .log_w = [](double, double, double sum, double n) { return sum / n; },
+     .log_w = [](double, double, double sum, double n) { return sum / std::max(n, 1.0); },
      .words = "the geometric mean of the sequence's ratios"},
 };
 
@@ -209,7 +209,7 @@ constexpr Bound bounds[] = {
              const double w = std::exp(at[word.r]);
              sum += flat(w, word.advantage, limit) ? std::log(limit.of(w)) : at[word.r];
            }
-           return std::exp(sum / word.n);
+           return std::exp(sum / std::max(word.n, 1.0));
          },
      .words = ", each clipped at {low:g} and {high:g}"},
     // a constant factor of the score

@@ -103,17 +103,18 @@ void Subset<T>::end_races(const std::vector<std::uint32_t>& id, Randomness& rand
   for (auto& scope : scopes_)
     for (std::size_t b = 0; b < id.size(); ++b) {
       auto& beam = scope.beams[b];
-      auto where = place(scope, id[b]);
+      const auto where = place(scope, id[b]);
       Race race{.outcomes = {}, .time = {}, .rest = beam.rest};
       for (const auto& path : beam.paths) {
         race.outcomes.push_back({path.answer, path.log_p});
         race.time.push_back(std::exp(-path.perturbed));
       }
       if (random.without_one(where) && beam.rest > 0) {
-        where.index = 1;
+        auto at = where;
+        at.replica = ~0u;  // beside the draw for the empty path
+        at.index = 1;
         const double last = *std::max_element(race.time.begin(), race.time.end());
-        beam.threshold = -std::log(last - std::log(random.uniform(where)) / beam.rest);
-        where.index = 0;
+        beam.threshold = -std::log(last - std::log(random.uniform(at)) / beam.rest);
       }
       random.ended(race, where);
     }

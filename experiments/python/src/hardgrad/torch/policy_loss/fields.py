@@ -93,7 +93,7 @@ class Terms(NamedTuple):
 
     @property
     def weight(self) -> Terms:
-        """What the weights of tokens depend on, but for the sign of the advantage."""
+        """The terms that decide the weights of tokens, but for the sign of the advantage."""
         return self._replace(advantage="", aggregation="sum")
 
 
