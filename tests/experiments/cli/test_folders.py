@@ -175,7 +175,7 @@ def test_a_record_of_a_newer_release_is_named_omitted_and_computed_again(tmp_pat
     file, start, end = records(out)[0]
     whole = file.read_bytes()
     file.write_bytes(whole[:start] + sealed_as(b"9", whole[start:end]) + whole[end:])
-    why = "is of a newer release: records of version 9, this program reads 2"
+    why = "is of a newer release: records of version 9, this program reads 3"
     shown = run("status", out, status=3).stdout
     assert "1 unreadable (will be run again)" in shown and why in shown and as_json("status", out, status=3)["unreadable"] == 1
     said = run("merge", out, "--out", tmp_path / "none.h5", status=3).stderr.splitlines()
