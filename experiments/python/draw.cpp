@@ -185,6 +185,7 @@ std::vector<T> Drawn<T>::through_weights(std::size_t run, const T* slope) {
   std::vector<T> gradient(gradient_.size());
   std::vector<std::size_t> row = {0};  // of each part, its first
   for (const auto& part : parts_) row.push_back(row.back() + part->rows(run));
+  if (row.back() == 0) throw Bug("a derivative of choices that were not drawn");
   each_part(parts_.size(), [&](std::size_t p) {
     if (row[p + 1] > row[p])
       parts_[p]->through_weights(

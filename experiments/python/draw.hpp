@@ -104,8 +104,9 @@ class Drawn {
   template <class F>
   void each_part(std::size_t count, F f) const;
 
-  std::vector<std::unique_ptr<DrawnPart<T>>> parts_;  // one part: all examples
-  std::vector<int> first_ = {0};                      // of each part, the position of its first example
+  // One part: all examples. Their losses cannot be asked for again: only derivatives of choices are taken after the draw.
+  std::vector<std::unique_ptr<DrawnPart<T>>> parts_;
+  std::vector<int> first_ = {0};  // of each part, the position of its first example
   int threads_;
   std::size_t cells_;  // D S
   std::vector<T> gradient_, own_gradient_;

@@ -46,7 +46,7 @@ Doubles policy_advantages(const std::string& name, const Doubles& rewards, const
   return array_of<double>(f, {rewards.shape(0), rewards.shape(1)});
 }
 
-/// W [n, K, T]. limits: low, high, dual, and shape and rate by the sign of the advantage, the positive first.
+/// W [n, K, T]. limits: low, high, dual; the shapes by the sign of the advantage, the positive first; the rates.
 Doubles policy_weights(const std::string& ratio, const std::string& bound, const std::array<double, 7>& limits,
                        double top_entropy, const Doubles& advantage, const Doubles& log_ratio, const Doubles& log_p,
                        const Doubles& entropy, const Doubles& lengths) {

@@ -227,8 +227,8 @@ def policy_weights(
     entropy: NDArray[np.float64],
     lengths: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """[n, K, T] W of tokens [n, K, T]. limits: low, high, dual; shape and rate for better samples
-    than the baseline, and for others."""
+    """[n, K, T] W of tokens [n, K, T]. limits: low, high, dual; the shapes for samples that are
+    better than the baseline and for others; their rates."""
 
 def policy_shares(
     aggregation: str, lengths: NDArray[np.float64], longest: float

@@ -45,6 +45,18 @@ def advantages(option: str, of: Sequences, group: Ints) -> Floats:
     return _core.policy_advantages(option, rewards, lengths, *whole, _DEFAULT["epsilon"])
 
 
+#: In the order of `_core.policy_weights`.
+_LIMITS = (
+    "low",
+    "high",
+    "dual",
+    "shape_positive",
+    "shape_negative",
+    "rate_positive",
+    "rate_negative",
+)
+
+
 class Terms(NamedTuple):
     """One of the family: settings of core's policy_gradient, but for `_NO_RATIO`."""
 
@@ -172,7 +184,7 @@ class Family:
         found = _core.policy_weights(
             of.ratio,
             "sigmoid" if bare else of.bound,
-            of[3:5] + of[6:11],
+            tuple(getattr(of, name) for name in _LIMITS),
             of.top_entropy,
             self._advantages[of.advantage],
             self._log_ratio[at],
