@@ -18,7 +18,7 @@ from analysis.site.studies import Study
 from analysis.site.tables import markdown, number
 
 PAGES = sorted(REFERENCE.glob("*.md"))
-SCRIPTS = {"own_network": "data/own_network.json"}  # pages that a script prints from a file
+SCRIPTS = {"coverage": "data/coverage.json", "own_network": "data/own_network.json"}  # pages that a script prints from a file
 
 
 @pytest.fixture(scope="module")
