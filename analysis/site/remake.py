@@ -225,7 +225,7 @@ def _pack(hardgrad: str, one: Declared, runs: Path, file: Path, reference: Path)
 
 
 def _numbers(one: Declared, printed: str, runs: int) -> dict[str, list[float]]:
-    """What the script of a study has printed: by name, a number of each run. InputError if it is
+    """The output of the script of a study: by name, a number of each run. InputError if it is
     something else."""
     what = f"{one.name}: {one.adds} must print one JSON object, of lists of {runs} numbers"
     try:

@@ -67,15 +67,15 @@ def main():
     figure, axes = plt.subplots(1, 3, figsize=(11, 2.6), constrained_layout=True)
     for ax, (title, (network, head)) in zip(axes, panels.items()):
         tokens, labels = ([str(word) for word in network.need(name)[EXAMPLE]] for name in ("token_text", "label_text"))
-        asked = [t for t, label in enumerate(labels) if label]
-        keys = asked[-1] + 1
-        show(ax, network.of_columns()[EXAMPLE, asked, head, :keys])
-        for row, t in enumerate(asked):
+        questions = [t for t, label in enumerate(labels) if label]
+        keys = questions[-1] + 1
+        show(ax, network.of_columns()[EXAMPLE, questions, head, :keys])
+        for row, t in enumerate(questions):
             wanted = tokens.index(tokens[t] + labels[t])  # the pair that has the answer
             ax.add_patch(plt.Rectangle((wanted - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=2))
-        ax.set(title=title, xticks=range(keys), yticks=range(len(asked)))
+        ax.set(title=title, xticks=range(keys), yticks=range(len(questions)))
         ax.set_xticklabels(tokens[:keys], rotation=60, fontsize=8)
-        ax.set_yticklabels([f"{tokens[t]}?" for t in asked])
+        ax.set_yticklabels([f"{tokens[t]}?" for t in questions])
     figure.colorbar(axes[0].images[0], ax=axes, shrink=0.8, label="weight, or chance to be read")
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=100)

@@ -339,7 +339,7 @@ def test_look(sample, tmp_path):
         "attention_entropy.svg",
     ]
     assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
-    assert "another and memory_reader: two files are drawn together for captioner alone; give one file" in changed_complaint(
+    assert "another and memory_reader: several files are drawn together for " in changed_complaint(
         3, "look", plain, sample / "gradient.h5"
     )
     change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))

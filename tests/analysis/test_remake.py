@@ -131,7 +131,8 @@ def test_a_script_adds_numbers_of_the_runs(tree):
         ('{"twice": [1, 2, 3]}', "twice has 3"),
     ):
         (reference / "a.py").write_text(f"print({printed!r})\n")
-        with pytest.raises(InputError, match=f"^small: a.py must print one JSON object, of lists of 4 numbers: {words}") as error:
+        wanted = "^small: a.py must print one JSON object, of lists of 4 numbers: "
+        with pytest.raises(InputError, match=wanted + words) as error:
             made(tree, again=True)
         assert "\n" not in str(error.value)
 

@@ -315,7 +315,8 @@ def test_several_translators_are_rows_named_by_their_estimators():
     assert [ax.get_ylabel() for ax in figure.axes[::2]] == ["soft", "exact\nmarginal", "rloo"]
     assert figure.axes[2].images[0].get_array().tolist() == [[0.5, 0.75, 0.75], [1, 0, 1]]
     figure.canvas.draw()
-    nulls = [replace(rows[0], settings={"null": True}, soft=np.pad(one.soft, [(0, 0), (0, 0), (0, 1)], constant_values=0.5)), rows[1]]
+    more = np.pad(one.soft, [(0, 0), (0, 0), (0, 1)], constant_values=0.5)
+    nulls = [replace(rows[0], settings={"null": True}, soft=more), rows[1]]
     for order in (nulls, nulls[::-1]):  # the column is there, and blank for the network without it
         panels = dict(zip((network.estimator for network in order), view_of_several(*order)(*order).axes[::2]))
         assert [t.get_text() for t in next(iter(panels.values())).get_xticklabels()] == ["the", "grüne", "n1", "(none)"]
