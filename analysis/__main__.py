@@ -165,6 +165,11 @@ def _look(arguments: argparse.Namespace) -> None:
     networks = [load_attention(path, arguments.unverified) for path in paths]
     try:
         if arguments.examples:
+            if len(arguments.examples) > MOST_EXAMPLES:
+                raise InputError(
+                    f"--examples: at most {MOST_EXAMPLES} are drawn at once, "
+                    f"{len(arguments.examples)} are given; call it again for the others"
+                )
             networks = [network.of(arguments.examples) for network in networks]
         views: Iterable[Callable[..., Figure]] = views_of(networks[0].model)
         if arguments.more:
@@ -419,7 +424,7 @@ def _add_others(add: Add) -> None:
         type=int,
         nargs="+",
         metavar="N",
-        help=f"those drawn, from 0 (default: the first {MOST_EXAMPLES})",
+        help=f"those drawn, from 0, at most {MOST_EXAMPLES} (default: the first {MOST_EXAMPLES})",
     )
     verb.add_argument("--out", help="folder (default: the file's name)")
     verb = add("compare", _compare, "list changes between two results beyond noise", json=True)

@@ -62,7 +62,8 @@ def packed(
     if len(content) > most:
         raise OutputError(
             f"{len(content)} bytes after packing, a study may have {most}: it has "
-            f"{data.sizes['run']} runs; make its grid smaller"
+            f"{data.sizes['run']} runs; make its grid smaller, or in studies.toml keep fewer "
+            "moments (only) or allow more (most_bytes)"
         )
     return content
 

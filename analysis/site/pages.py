@@ -318,7 +318,9 @@ def _wins(site: Site, name: str) -> list[str]:
         '<h2 id="wins">Where it wins and loses</h2>',
         f"<p>{said}</p>",
         rows_table([[row[i] for i in shown] for row in rows], [head[i] for i in shown]),
-        "<p>At equal steps, but for the difference at equal rows (evaluations of the network). "
+        "<p>At equal steps, but for the difference at equal rows (evaluations of the network). It "
+        "names the other estimator where another is best there; a dash: the runs have no score "
+        "at this cost, or no other estimator has one. "
         "Rank: by the mean, among the estimators of its target. "
         "Differences are paired over seeds; positive is worse; intervals and p "
         "are corrected for the comparisons of the network.</p>",
@@ -326,14 +328,20 @@ def _wins(site: Site, name: str) -> list[str]:
 
 
 def _by_rows(every: pd.DataFrame, row: pd.Series) -> str:
-    """The same comparison at equal rows: the verdict and the difference."""
+    """The comparison at equal rows: the verdict and the difference. It names the reference if that
+    is another than at equal steps: the best may change with the budget."""
     here = (every["budget"] == "rows").to_numpy()
-    for name in ("estimator", "task", "model", "reference"):
+    for name in ("estimator", "task", "model"):
         here &= (every[name] == row[name]).to_numpy()
-    found = every[here]
-    if not len(found) or found.iloc[0]["verdict"] not in _WORDS:
+    if not here.any():
         return "–"
-    return f"{found.iloc[0]['verdict']}, {difference(found.iloc[0])}"
+    found = every[here].iloc[0]
+    if found["verdict"] not in _WORDS:
+        return found["verdict"] if found["verdict"] in ("best", "baseline") else "–"
+    if found["reference"] == row["reference"]:
+        return f"{found['verdict']}, {difference(found)}"
+    of = {"unclear": "unclear, from {}"}.get(found["verdict"], found["verdict"] + " than {}")
+    return f"{of.format(found['reference'])}, {difference(found)}"
 
 
 def _along(site: Site, study: Study, frame: pd.DataFrame, first: tuple[str, ...]) -> str:

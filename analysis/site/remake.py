@@ -214,7 +214,7 @@ def _pack(hardgrad: str, one: Declared, runs: Path, file: Path, reference: Path)
         data = load(merged)
         if one.adds is not None:
             words = [str(runs / f"{one.name}-run"), str(merged), "--hardgrad", hardgrad]
-            added = json.loads(_script(reference / one.adds, words))
+            added = _numbers(one, _script(reference / one.adds, words), data.sizes["run"])
             data = data.assign({name: ("run", numbers) for name, numbers in added.items()})
         try:
             content = packed(data, one.also, one.only, one.most)
@@ -222,6 +222,24 @@ def _pack(hardgrad: str, one: Declared, runs: Path, file: Path, reference: Path)
             raise OutputError(f"{one.name}: {error}") from error
     write(file, content)
     return len(content)
+
+
+def _numbers(one: Declared, printed: str, runs: int) -> dict[str, list[float]]:
+    """The output of the script of a study: by name, a number of each run. InputError if it is
+    something else."""
+    what = f"{one.name}: {one.adds} must print one JSON object, of lists of {runs} numbers"
+    try:
+        found = json.loads(printed)
+    except ValueError as error:
+        raise InputError(f"{what}: it is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{what}: it is {type(found).__name__}")
+    for name, numbers in found.items():
+        if not isinstance(numbers, list) or not all(type(x) in (int, float) for x in numbers):
+            raise InputError(f"{what}: {name} is no list of numbers")
+        if len(numbers) != runs:
+            raise InputError(f"{what}: {name} has {len(numbers)}")
+    return found
 
 
 def _draw(script: str, file: Path, picture: Path) -> None:
@@ -247,6 +265,6 @@ def _script(path: Path, words: Sequence[str]) -> str:
         cwd=TREE,
     )
     if done.returncode:
-        last = re.sub(r"^\w+Error: ", "", (done.stderr.strip().splitlines() or ["failed"])[-1])
+        last = re.sub(r"^[\w.]+Error: ", "", (done.stderr.strip().splitlines() or ["failed"])[-1])
         raise InputError(f"{path.name}: {last}")
     return done.stdout

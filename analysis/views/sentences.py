@@ -30,19 +30,26 @@ def read_at_once(values: np.ndarray) -> list[list[int]]:
     return [options if len(options) > 1 else [] for options in read]
 
 
+def _wide(values: np.ndarray, options: int) -> np.ndarray:
+    """[B, T, S] with so many options, those that it lacks without a number."""
+    more = options - values.shape[2]
+    return np.pad(values, [(0, 0), (0, 0), (0, more)], constant_values=np.nan)
+
+
 @view("translator")
 def alignments(*networks: Attention) -> Figure:
-    """Target words down, source words across, followed by the null position if the network has one;
-    the probabilities of several networks, or of one, with its choices below. Outlined: the true
-    alignment, if it is known. Dots: the source words that one target word reads at once, two or
-    more with a share of at least `_AT_ONCE` each, as French "l'" reads "the" and "man" (Bahdanau et
-    al. 2015, sec. 5.2.1)."""
+    """Target words down, source words across, followed by the null position if a network has one
+    (blank for those without); the probabilities of several networks, or of one, with its choices
+    below. Outlined: the true alignment, if it is known. Dots: the source words that one target word
+    reads at once, two or more with a share of at least `_AT_ONCE` each, as French "l'" reads "the"
+    and "man" (Bahdanau et al. 2015, sec. 5.2.1)."""
     attention = networks[0]
-    null = ["(none)"] if attention.settings.get("null") else []
+    null = ["(none)"] if any(network.settings.get("null") for network in networks) else []
     gold = attention.field("alignment")
     rows = soft_and_hard(attention)
     if len(networks) > 1:
-        rows = [(name, one.soft) for name, one in zip(row_names(networks), networks)]
+        wide = max(one.soft.shape[2] for one in networks)
+        rows = [(name, _wide(one.soft, wide)) for name, one in zip(row_names(networks), networks)]
 
     def mark(ax: Axes, row: int, b: int) -> None:
         for t, read in enumerate(read_at_once(rows[row][1][b])):

@@ -10,13 +10,17 @@ Prints for each of `cosine_all` (imitation of all keys) and `cosine_picked` (of 
 
 import argparse
 import json
-import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import h5py
 import numpy as np
 from program import columns
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from analysis.errors import InputError  # noqa: E402
+from analysis.program import asked  # noqa: E402
 
 READS = "transformer[layers=1,picks=2,share=true,scorer=indexer"
 LOSS = (READS + "]", "exact")
@@ -28,22 +32,11 @@ EXAMPLES = 64
 
 
 def gradient(hardgrad, checkpoint, model, estimator):
-    """At the indexer, as one vector."""
+    """At the indexer, as one vector. InputError if the program fails."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gradient.h5"
-        command = [
-            hardgrad,
-            "gradient",
-            "--checkpoint",
-            str(checkpoint),
-            "--model",
-            model,
-            "--estimator",
-            estimator,
-            "--batch",
-            str(EXAMPLES),
-        ]
-        subprocess.run([*command, "--precision", "double", "--out", str(file)], check=True, capture_output=True)
+        words = ["--checkpoint", str(checkpoint), "--model", model, "--estimator", estimator, "--batch", str(EXAMPLES)]
+        asked(hardgrad, "gradient", *words, "--precision", "double", "--out", str(file))
         with h5py.File(file) as found:
             return np.concatenate(
                 [found["gradient"][name][()].ravel() for name in sorted(found["gradient"]) if name.startswith("index.")]
@@ -57,11 +50,17 @@ def main():
     parser.add_argument("--hardgrad", default="build/release/hardgrad")
     options = parser.parse_args()
     found = {name: [] for name in IMITATION}
-    for (file,) in columns(options.result, "checkpoint"):
+    for file, reason, *labels in columns(options.result, "checkpoint", "reason", "model", "estimator", "train.steps", "seed"):
+        run = "{}, {}, {} steps, seed {}".format(*labels)
         checkpoint = options.folder / "cells" / file
-        loss = gradient(options.hardgrad, checkpoint, *LOSS)
-        for name, of in IMITATION.items():
-            other = gradient(options.hardgrad, checkpoint, *of)
+        if not checkpoint.is_file():
+            raise SystemExit(f"{run}: the run has no checkpoint: {reason or 'it was not saved'}")
+        try:
+            loss = gradient(options.hardgrad, checkpoint, *LOSS)
+            others = {name: gradient(options.hardgrad, checkpoint, *of) for name, of in IMITATION.items()}
+        except InputError as error:
+            raise SystemExit(f"{run}: {error}") from error
+        for name, other in others.items():
             found[name].append(float(loss @ other / np.linalg.norm(loss) / np.linalg.norm(other)))
     print(json.dumps(found))
 

@@ -25,11 +25,11 @@ STEPS = 600
 SHOWN = ["straight_through", "reinmax", "group_normalised[samples=4]", "disarm", "carms[samples=4]", "rebar", "unordered_set[samples=4]",
          "rloo[samples=4]", "nvil", "reinforce"]
 
+RELAXED = ["straight_through", "gumbel_softmax", "st_gumbel", "reinmax"]
+
 HEAD = """# Estimators on a network of one's own
 
-The ranking of unbiased estimators changes in training, and the bias of relaxations grows. `rebar` moves from rank 13
-to 3 with 50 bits; `straight_through`, first and without a significant bias before training, has a bias of .12 of the
-gradient after it.
+{finding}
 
 ![variance of ten estimators before and after training, of two networks](own_network.png)
 
@@ -40,12 +40,58 @@ number of estimators, of all 25, that are better beyond noise (all pairs togethe
 (p < .05, corrected). Bias is relative to the gradient, with its 95% interval ("<": not significant). `double_cv`,
 `nvil`, `rebar` and `relax` learned for 200 steps before.
 
-- With 8 bits `disarm` is first before training; after it `disarm`, `unordered_set` and `carms` do not differ beyond
-  noise.
-- A baseline that does not see the other samples falls behind: `nvil` equals `rloo[samples=4]` before training and has
-  15 times its variance x rows after it (50 bits).
-- `group_normalised[samples=4]` has the least variance and a bias of .56 after training with 50 bits.
+{points}
 """
+
+
+def finding(large, small):
+    """What changes in training: the ranking, the bias of relaxations, with the numbers of the records."""
+    rank = [f"{of['rebar']['rank']:.0f}" for of in by_step(large)]
+    bias = by_step(large)[-1]["straight_through"]["bias"]
+    but = [f"{listed(names)} with {record['bits']} bits" for record in (large, small) if (names := not_grown(record))]
+    return filled(
+        f"The ranking of unbiased estimators changes in training, and the bias of relaxations grows{', but for ' * bool(but)}"
+        f"{' and '.join(but)}. `rebar` moves from rank {rank[0]} to {rank[1]} with {large['bits']} bits; `straight_through`, first and without a "
+        f"significant bias before training, has a bias of {bias:.2f} of the gradient after it.")
+
+
+def points(large, small):
+    """What else the records show, as a list."""
+    before, after = (firsts(of) for of in by_step(small))
+    work = {name: by_step(large)[-1][name]["work"] for name in ("nvil", "rloo[samples=4]")}
+    least = by_step(large)[-1]["group_normalised[samples=4]"]
+    return "\n".join(filled(one, "- ") for one in (
+        f"With {small['bits']} bits {listed(before)} is first before training; after it {listed(after)} do not differ beyond noise.",
+        "A baseline that does not see the other samples falls behind: `nvil` equals `rloo[samples=4]` before training and has "
+        f"{work['nvil'] / work['rloo[samples=4]']:.0f} times its variance x rows after it ({large['bits']} bits).",
+        f"`group_normalised[samples=4]` has the least variance and a bias of {least['bias']:.2f} after training with {large['bits']} bits."))
+
+
+def by_step(record):
+    """At every step, the estimators by name."""
+    return [{each["name"]: each for each in found["estimators"]} for found in record["steps"].values()]
+
+
+def firsts(of):
+    """Those of rank 1: no other is better beyond noise."""
+    return [name for name, one in of.items() if one["rank"] == 1]
+
+
+def not_grown(record):
+    """The relaxations whose bias is not significant after training, or not larger than before."""
+    before, after = by_step(record)
+    return [name for name in RELAXED if after[name]["interval"][0] <= 0 or after[name]["bias"] <= before[name]["bias"]]
+
+
+def listed(names):
+    """ "`a`, `b` and `c`"."""
+    words = [f"`{name}`" for name in names]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def filled(text, start=""):
+    """Lines of 118 columns."""
+    return textwrap.fill(text, 118, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False, break_long_words=False)
 
 
 def followed(size, bits, hidden, replicates):
@@ -96,11 +142,11 @@ def recorded(found):
          "interval": [rounded(end) for end in each.intervals["relative_bias"]]} for each in found.ordered()]}
 
 
-def table(steps):
+def table(record):
     """Rank, variance x rows and bias of SHOWN at every step, in the order of the last one."""
-    lines = ["| estimator | " + " | ".join(f"rank, step {step} | variance x rows | relative bias" for step in steps) + " |",
-             "|---" * (1 + 3 * len(steps)) + "|"]
-    of = [{each["name"]: each for each in found["estimators"]} for found in steps.values()]
+    lines = ["| estimator | " + " | ".join(f"rank, step {step} | variance x rows | relative bias" for step in record["steps"]) + " |",
+             "|---" * (1 + 3 * len(record["steps"])) + "|"]
+    of = by_step(record)
     for name in of[-1]:
         if name in SHOWN:
             lines.append(f"| `{name}` | " + " | ".join(cell for found in of for cell in cells_of(found[name])) + " |")
@@ -120,12 +166,12 @@ def reference_of(found):
 
 def page(records):
     """The page, from the records of the file."""
-    parts = [HEAD]
+    parts = [HEAD.format(finding=finding(*records), points=points(*records))]
     for one in records:
         references = "; ".join(f"step {step}: {reference_of(found)}" for step, found in one["steps"].items())
         said = f"{one['replicates']} estimates each. Reference: {references}."
         parts += [f"## {one['bits']} bits, {one['parameters']:,} parameters\n",
-                  textwrap.fill(said, 118, break_on_hyphens=False) + "\n", table(one["steps"]) + "\n"]
+                  textwrap.fill(said, 118, break_on_hyphens=False) + "\n", table(one) + "\n"]
     return "\n".join(parts)
 
 
@@ -138,7 +184,7 @@ def figure(records):
     drawn, axes = plt.subplots(1, len(records), figsize=(3.1 * len(records), 3.9), constrained_layout=True, squeeze=False)
     looks = line_styles(SHOWN)
     for ax, one in zip(axes[0], records):
-        of = [{each["name"]: each for each in found["estimators"]} for found in one["steps"].values()]
+        of = by_step(one)
         for name in SHOWN:
             look, values = looks[name], [found[name]["work"] for found in of]
             ax.plot(range(len(of)), values, color=look.colour, marker=look.marker, linestyle=look.line, label=name.split("[")[0].replace("_", " "))

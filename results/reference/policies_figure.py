@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The figure of the page on policy gradients, from the file of policies_tuned and those of policies and policies_reuse beside it.
 
-results/reference/policies_figure.py results/reference/data/policies_tuned.h5.gz --figure results/reference/policies.png
+    results/reference/policies_figure.py results/reference/data/policies_tuned.h5.gz --figure results/reference/policies.png
 """
 
 import argparse

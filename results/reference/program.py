@@ -14,6 +14,6 @@ def run(binary, *arguments):
 
 
 def columns(result, *names):
-    """The labels of these names for each run."""
+    """The labels of these names for each run, as text."""
     with h5py.File(result) as f:
-        return list(zip(*([x.decode() for x in f[name][()]] for name in names)))
+        return list(zip(*([x.decode() if isinstance(x, bytes) else str(x) for x in f[name][()]] for name in names)))

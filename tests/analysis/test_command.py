@@ -326,7 +326,9 @@ def test_compare_of_files_without_anything_to_compare(sample):
 
 def test_look(sample, tmp_path):
     assert "the batch has no field story" in complaint(3, "look", sample / "gradient.h5", "--out", tmp_path / "none")
-    assert not (tmp_path / "none").exists()
+    many = complaint(3, "look", sample / "gradient.h5", "--examples", *"01234", "--out", tmp_path / "none")
+    assert "--examples: at most 4 are drawn at once, 5 are given" in many
+    assert not (tmp_path / "none").exists() and "at most 4" in run("look", "--help").stdout
     plain = shutil.copy(sample / "gradient.h5", tmp_path / "g.h5")
     change(tmp_path / "g.h5", lambda f: f.attrs.__setitem__("model", "another[hops=2]"))
     done = run("look", plain, "--unverified")
@@ -337,7 +339,7 @@ def test_look(sample, tmp_path):
         "attention_entropy.svg",
     ]
     assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
-    assert "another and memory_reader: two files are drawn together for captioner alone; give one file" in changed_complaint(
+    assert "another and memory_reader: several files are drawn together for " in changed_complaint(
         3, "look", plain, sample / "gradient.h5"
     )
     change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))

@@ -1,5 +1,8 @@
 """Every number in a table of results/reference comes from a committed file; every picture has a command and words."""
 
+import copy
+import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -100,6 +103,23 @@ def test_no_table_is_without_a_file():
 def test_a_page_is_what_its_script_prints(name):
     printed = subprocess.run([sys.executable, REFERENCE / f"{name}.py"], capture_output=True, text=True, check=True).stdout
     assert (REFERENCE / SCRIPTS[name]).exists() and printed == (REFERENCE / f"{name}.md").read_text("utf-8")
+
+
+def test_the_finding_of_an_own_network_is_made_of_the_records():
+    spec = importlib.util.spec_from_file_location("own_network", REFERENCE / "own_network.py")
+    own = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(own)
+    records = json.loads(own.FILE.read_text())
+    for place, name, key, value, says in (
+        (0, "rebar", "rank", 8, "from rank 13 to 8 with"), (0, "straight_through", "bias", 0.317, "bias of 0.32 of"),
+        (0, "nvil", "work", 9.22049e5, "has 10 times"), (0, "group_normalised[samples=4]", "bias", 0.123, "a bias of 0.12 after"),
+        (1, "rloo[samples=8]", "rank", 2, "`disarm` and `unordered_set[samples=4]` do not differ"),
+        (1, "st_gumbel", "interval", [0.0, 0.3], "but for `reinmax` with 50 bits and `st_gumbel` with 8 bits"),
+    ):  # fmt: skip
+        changed = copy.deepcopy(records)
+        next(each for each in changed[place]["steps"]["600"]["estimators"] if each["name"] == name)[key] = value
+        before, after = (" ".join(own.page(of).split()) for of in (records, changed))
+        assert says in after and says not in before
 
 
 def test_every_picture_has_words_and_a_command():

@@ -3,9 +3,11 @@
 import gzip
 import os
 import subprocess
+import sys
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from made_up import sweep
@@ -117,9 +119,53 @@ def test_a_script_adds_numbers_of_the_runs(tree):
     kept = opened(reference / "data/small.h5.gz").result
     assert kept.data["twice"].values.tolist() == [2.0 * seed for seed in kept.data["seed"].values.tolist()]
     assert set(kept.data["program"].values.tolist()) == {len(PROGRAM)}
-    (reference / "a.py").write_text("raise ValueError('no network')\n")
-    with pytest.raises(InputError, match="^a.py: no network$"):
-        made(tree, again=True)
+    for fault in ("raise ValueError('no network')", "from analysis.errors import InputError; raise InputError('no network')"):
+        (reference / "a.py").write_text(f"import sys; sys.path.insert(0, '.')\n{fault}\n")
+        with pytest.raises(InputError, match="^a.py: no network$"):
+            made(tree, again=True)
+    for printed, words in (
+        ("", "it is not JSON"),
+        ("[1, 2]", "it is list"),
+        ('{"twice": 3}', "twice is no list of numbers"),
+        ('{"twice": ["1", "2", "3", "4"]}', "twice is no list of numbers"),
+        ('{"twice": [1, 2, 3]}', "twice has 3"),
+    ):
+        (reference / "a.py").write_text(f"print({printed!r})\n")
+        wanted = "^small: a.py must print one JSON object, of lists of 4 numbers: "
+        with pytest.raises(InputError, match=wanted + words) as error:
+            made(tree, again=True)
+        assert "\n" not in str(error.value)
+
+
+def test_scripts_tell_why_the_program_failed(tmp_path):
+    """Its message, and the run; a run without a checkpoint is named."""
+    failing, silent = tmp_path / "failing", tmp_path / "silent"
+    failing.write_text("#!/bin/sh\necho 'hardgrad: no such thing' >&2\nexit 3\n"), silent.write_text("#!/bin/sh\n")
+    failing.chmod(0o755), silent.chmod(0o755)
+    (tmp_path / "run/cells").mkdir(parents=True), (tmp_path / "run/cells/c.h5").touch()
+
+    def said(script, *words, program):
+        done = subprocess.run(
+            [sys.executable, REFERENCE / script, *words, "--hardgrad", program], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == 1 and done.stdout == ""
+        return done.stderr
+
+    heads = "heads_figure.py", "--figure", "heads.png"
+    assert said(*heads, program=failing) == "recall.toml: no such thing\n"
+    assert said(*heads, program=silent) == "recall.toml: transformer[layers=1,picks=0]: the run has no checkpoint: it failed\n"
+    for file, reason, words in (
+        ("c.h5", "", "no such thing"),
+        ("", "loss is not finite", "the run has no checkpoint: loss is not finite"),
+        ("absent.h5", "", "the run has no checkpoint: it was not saved"),
+    ):
+        with h5py.File(tmp_path / "m.h5", "w") as merged:
+            labels = {"checkpoint": file, "reason": reason, "model": "m", "estimator": "rloo", "train.steps": "0"}
+            for name, value in labels.items():
+                merged[name] = np.array([value], h5py.string_dtype())
+            merged["seed"] = [7]
+        cosines = "imitation_cosines.py", tmp_path / "run", tmp_path / "m.h5"
+        assert said(*cosines, program=failing) == f"m, rloo, 0 steps, seed 7: {words}\n"
 
 
 def test_spent_hours_stop_the_run_and_the_same_call_goes_on(tree):
@@ -186,7 +232,7 @@ def test_the_command_names_faults(tree, capsys):
 def test_a_study_that_is_too_large_is_refused():
     data = sweep(20, [f"e{i}" for i in range(60)], 20)
     data["variance"].values[...] = np.random.default_rng(1).random(data["variance"].shape)
-    with pytest.raises(OutputError, match=f"a study may have {MOST_BYTES}"):
+    with pytest.raises(OutputError, match=rf"a study may have {MOST_BYTES}: .*\(only\).*\(most_bytes\)"):
         packed(data)
 
 

@@ -24,8 +24,8 @@ from analysis.site.build import REFERENCE, _pages, build, sitemap
 from analysis.identity import differences, matched
 from analysis.site.own import Own, defaults_of, own_page, own_result
 from analysis.saving import small_svg
-from analysis.site.pages import Site, document, estimator_page, explorer
-from analysis.site.studies import Study, committed, explored, opened, slug, stage
+from analysis.site.pages import Site, _by_rows, document, estimator_page, explorer
+from analysis.site.studies import Study, answered, committed, explored, opened, slug, stage
 
 FILES = sorted((REFERENCE / "data").glob("*.h5.gz"))
 
@@ -162,6 +162,31 @@ def test_the_pages_escape_and_link_what_they_show():
     text = explorer(site)
     assert "<b>" not in text and "&lt;b&gt;" in text and 'href="data/planted.h5"' in text and "--only" in text
     assert "Worse than rloo beyond noise on" in estimator_page(site, "<b>", "", "")  # as planted
+
+
+def test_the_comparison_at_equal_rows_names_another_best():
+    """Planted: `a` is best at equal steps with twice the rows of the others, and last at equal rows, where `b` is best."""
+    data = sweep(1, ["a", "b", "c"], 8)
+    ends = data["heldout_expected_loss"].values[:, 0]
+    half = ends + 10 * (data["estimator"].values == "a")
+    rows = np.where(data["estimator"].values == "a", 2000.0, 1000.0)[:, None] * [0.5, 1]
+    data = data.drop_dims("evaluation_step").assign(
+        heldout_expected_loss=(("run", "evaluation_step"), np.stack([half, ends], 1), {"better": "lower"}),
+        train_loss=(("run", "step"), rows * 0),
+        train_rows=(("run", "step"), rows),
+    ).assign_coords(evaluation_step=[50, 100], step=[50, 100])  # fmt: skip
+    every = answered(study(data))
+    steps = every[every["budget"] == "steps"].set_index("estimator", drop=False)
+    assert steps.loc["a", "verdict"] == "best" and steps.loc["c", "reference"] == "a"
+    said = {name: _by_rows(every, steps.loc[name]) for name in "abc"}
+    assert said["a"].startswith("worse than b, +8.89 [") and said["b"] == "best" and said["c"] == "worse than b, +0.954 [0.802, 1.11]"
+    same = every[every["budget"] == "rows"].set_index("estimator", drop=False)
+    assert _by_rows(every, same.loc["c"]) == "worse, +0.954 [0.802, 1.11]"
+    unclear = every.assign(verdict=every["verdict"].replace("worse", "unclear"))
+    assert _by_rows(unclear, steps.loc["c"]) == "unclear, from b, +0.954 [0.802, 1.11]"
+    for verdict in ("none", "alone"):
+        assert _by_rows(every.assign(verdict=verdict), steps.loc["c"]) == "–"
+    assert _by_rows(every[every["budget"] == "steps"], steps.loc["c"]) == "–"
 
 
 def test_a_new_estimator_is_compared_with_all_that_stand_there():

@@ -315,6 +315,13 @@ def test_several_translators_are_rows_named_by_their_estimators():
     assert [ax.get_ylabel() for ax in figure.axes[::2]] == ["soft", "exact\nmarginal", "rloo"]
     assert figure.axes[2].images[0].get_array().tolist() == [[0.5, 0.75, 0.75], [1, 0, 1]]
     figure.canvas.draw()
+    more = np.pad(one.soft, [(0, 0), (0, 0), (0, 1)], constant_values=0.5)
+    nulls = [replace(rows[0], settings={"null": True}, soft=more), rows[1]]
+    for order in (nulls, nulls[::-1]):  # the column is there, and blank for the network without it
+        panels = dict(zip((network.estimator for network in order), view_of_several(*order)(*order).axes[::2]))
+        assert [t.get_text() for t in next(iter(panels.values())).get_xticklabels()] == ["the", "grüne", "n1", "(none)"]
+        shown = {name: np.ma.filled(ax.images[0].get_array(), np.nan)[:, 3].tolist() for name, ax in panels.items()}
+        assert shown["soft"] == [0.5, 0.5] and np.isnan(shown["exact_marginal"]).all()
     twice = [replace(one, estimator="rloo[samples=2]"), replace(one, estimator="rloo[samples=4]")]
     assert [ax.get_ylabel().replace("\n", "") for ax in view_of_several(*twice)(*twice).axes[::2]] == [
         "rloo[samples=2]",
