@@ -44,8 +44,8 @@ _PROVENANCE = (
 class Comparison(NamedTuple):
     """`cells`: one row per task, model, estimator and quantity in both results, as the first names
     them. `only_first`, `only_second`: estimators that only one result has. `settings`: those in
-    which matched estimators differ, with both values; "not recorded" in one. `provenance`:
-    attributes that differ, with both values."""
+    which matched estimators differ, with both values, and those that are "not recorded in one or
+    both". `provenance`: attributes that differ, with both values."""
 
     cells: pd.DataFrame
     only_first: list[tuple[str, str, str]]
@@ -127,7 +127,7 @@ def compare(
         frame,
         _without_partner(first, [one for one, _ in pairs]),
         _without_partner(second, [other for _, other in pairs]),
-        set_to.differ | {path: ("not recorded in one",) * 2 for path in set_to.unknown},
+        set_to.differ | {path: ("not recorded in one or both",) * 2 for path in set_to.unknown},
         differ,
     )
 

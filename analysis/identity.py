@@ -7,14 +7,14 @@ import json
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .groups import Group, Network
 from .result import Result
 
 Pair = tuple[Group, Group]
 _NAMED = ("task", "model", "estimator")  # an axis, with the variable NAME_settings
+_PARTS = (*_NAMED, "target", "run")  # all with such a variable
 NETWORK_SETTINGS = ("task_settings", "model_settings")
+_OF_FILES = ("data", "precision")
 _NO_EFFECT = frozenset(
     ("train.log_every", "train.save_every", "train.save_seconds", "train.checkpoint")
 )  # on any number
@@ -26,20 +26,31 @@ class Differences(NamedTuple):
     """Settings of the matched groups of two results, by path such as "model.hidden"."""
 
     differ: dict[str, tuple[str, str]]  # both values; those of several groups divided by "/"
-    unknown: list[str]  # that one result did not record, and that have no known default
+    #: That one result did not record, and that have no known default; "model settings": that one
+    #: or both did not record at all.
+    unknown: list[str]
 
     def of_training(self, but: Collection[str] = ()) -> dict[str, tuple[str, str]]:
         """Those that decide scores, except `but` (paths, or the first words of paths)."""
         return {
             path: two
             for path, two in self.differ.items()
-            if not path.startswith(_MEASURE) and not {path, path.split(".")[0]} & {*but}
+            if not path.startswith(_MEASURE) and not _among(path, but)
         }
+
+    def unknown_but(self, but: Collection[str]) -> list[str]:
+        """The unknown ones, except `but`."""
+        return [path for path in self.unknown if not _among(path, but)]
 
     def of_moments(self) -> dict[str, tuple[str, str]]:
         """Those of measurements that decide variance and bias, and not only how precise they
         are."""
         return {path: two for path, two in self.differ.items() if path in _MOMENTS}
+
+
+def _among(path: str, some: Collection[str]) -> bool:
+    """Whether a path, or its first word, is one of some."""
+    return not {path, path.replace(" ", ".").split(".")[0]}.isdisjoint(some)
 
 
 def bare(spec: str) -> str:
@@ -57,12 +68,13 @@ def _canonical(text: str) -> str:
 
 
 def same_network(network: Network, of: Result, other: Result) -> Network | None:
-    """The network of `other` with these settings, or of this name; None if it has none."""
-    if network in other.panels:
+    """The network of `other` with these settings, however it is spelled; else that of this name,
+    whose settings may differ; None if there is neither."""
+    wanted, keys = network_keys(of).get(network), network_keys(other)
+    same = [panel for panel, key in keys.items() if wanted and key == wanted]
+    if network in same or not same and network in other.panels:
         return network
-    wanted = network_keys(of).get(network)
-    keys = network_keys(other).items()
-    return next((panel for panel, key in keys if wanted and key == wanted), None)
+    return next(iter(same), None)
 
 
 def network_keys(result: Result) -> dict[Network, tuple[object, ...]]:
@@ -77,50 +89,56 @@ def network_keys(result: Result) -> dict[Network, tuple[object, ...]]:
     }
 
 
-def settings(result: Result, named: Sequence[str] = _NAMED) -> list[dict[str, Any]]:
+def settings(result: Result, recorded: Sequence[str] = _PARTS) -> list[dict[str, Any]]:
     """[run] Every setting by path: "model" is the name, "model.hidden" a parameter of it; "data", a
-    hash of the data's files, and "precision"; "train.steps" and the like. `named`: the axes whose
-    parameters are listed one by one; of the others, the specification is the name."""
+    hash of the data's files, and "precision"; "train.steps" and the like. `recorded`: the parts
+    whose parameters are listed one by one; of the other axes, the specification is the name. What
+    the result did not record is left out."""
 
     def make() -> list[dict[str, Any]]:
-        parts = {name: result.objects(f"{name}_settings") for name in (*named, "target")}
+        parts = {part: result.objects(f"{part}_settings") for part in recorded}
         specs: dict[str, list[str]] = {name: list(map(str, result.values(name))) for name in _NAMED}
-        hashes = result.values("data_hash") if "data_hash" in result else np.full(result.count, "")
+        known = result.data.attrs
         found = []
         for run in range(result.count):
             one: dict[str, Any] = {
-                name: bare(spec[run]) if name in named else spec[run]
+                name: bare(spec[run]) if name in recorded else spec[run]
                 for name, spec in specs.items()
             }
-            for name, objects in parts.items():
-                one |= {f"{name}.{path}": value for path, value in objects[run].items()}
-            one |= {"data": str(hashes[run]), "precision": result.data.attrs.get("precision", "")}
-            one |= result.run_settings[run]
+            for part, objects in parts.items():
+                start = "" if part == "run" else f"{part}."
+                one |= {f"{start}{path}": value for path, value in objects[run].items()}
+            one |= {"data": str(result.values("data_hash")[run])} if "data_hash" in result else {}
+            one |= {"precision": known["precision"]} if "precision" in known else {}
             found.append({path: value for path, value in one.items() if path not in _NO_EFFECT})
         return found
 
-    return result.once(("settings", *named), make)
+    return result.once(("settings", *recorded), make)
 
 
 def _recorded(*results: Result) -> tuple[str, ...]:
-    """The axes whose parameters all results have recorded."""
-    return tuple(name for name in _NAMED if all(f"{name}_settings" in one for one in results))
+    """The parts whose parameters all results have recorded."""
+    return tuple(part for part in _PARTS if all(f"{part}_settings" in one for one in results))
 
 
 def matched(first: Result, second: Result) -> list[Pair]:
     """Groups of both results that are the same: first by every setting of training, then by those
     of task, model and estimator with the axes of the grid, then by their labels."""
-    named = _recorded(first, second)
+    recorded = _recorded(first, second)
+    of_files = [{*_OF_FILES} & {*settings(one, recorded)[0]} for one in (first, second)]
+    lacking = of_files[0] ^ of_files[1]  # in one of them
+
+    def but(result: Result, group: Group, *starts: str) -> Hashable:
+        one = settings(result, recorded)[group.runs[0]].items()
+        return frozenset(
+            (k, repr(v)) for k, v in one if not k.startswith(starts) and k not in lacking
+        )
 
     def everything(result: Result, group: Group) -> Hashable:
-        one = settings(result, named)[group.runs[0]]
-        return frozenset((k, repr(v)) for k, v in one.items() if not k.startswith(_MEASURE))
+        return but(result, group, _MEASURE)
 
     def network_and_estimator(result: Result, group: Group) -> Hashable:
-        one = settings(result, named)[group.runs[0]]
-        return frozenset(
-            (k, repr(v)) for k, v in one.items() if not k.startswith((_MEASURE, "train."))
-        ), frozenset(group.others.items())
+        return but(result, group, _MEASURE, "train."), frozenset(group.others.items())
 
     def label(_: Result, group: Group) -> Hashable:
         return group.panel, group.label
@@ -160,14 +178,15 @@ def differences(
     """How the settings of matched groups differ. A setting that a result did not record, since its
     program did not have it, had the default: by path, of a parameter with the name, such as
     "model.translator.hidden"."""
-    named, found = _recorded(first, second), Differences({}, [])
+    recorded = _recorded(first, second)
+    found = Differences({}, [f"{part} settings" for part in _PARTS if part not in recorded])
     told: dict[str, tuple[set[str], set[str]]] = {}
     for pair in pairs:
         sides = [
-            [settings(side, named)[run] for run in group.runs]
+            [settings(side, recorded)[run] for run in group.runs]
             for side, group in zip((first, second), pair)
         ]
-        for path in sorted({path for side in sides for one in side for path in one}):
+        for path in sorted({*_OF_FILES, *(path for side in sides for one in side for path in one)}):
             values = [{_value(one, path, defaults) for one in side} for side in sides]
             if any(None in one for one in values):
                 if path not in found.unknown:

@@ -129,7 +129,7 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
     unknown: list[str] = []
     for pair in pairs:
         found = differences(theirs, mine, [pair], own.defaults)
-        unknown += [path for path in found.unknown if path not in unknown]
+        unknown += found.unknown
         if found.of_training():
             refused.setdefault(in_words(found.of_training()), []).append(pair[1].label)
             continue
@@ -146,10 +146,13 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
         f"variance and bias are not compared: {escape(', '.join(names))}.</p>"
         for words, names in measured.items()
     ]
+    taken = {id(one) for _, one in pairs}
+    fresh = [_beside(own, mine, theirs, group) for group in mine.groups if id(group) not in taken]
+    unknown = list(dict.fromkeys([*unknown, *(path for one in fresh for path in one.unknown)]))
     if unknown:
         parts.append(
-            '<p class="warn">Only one of the two files records '
-            f"{escape(', '.join(unknown))}; the other may differ in it.</p>"
+            '<p class="warn">One or both of the files do not record '
+            f"{escape(', '.join(unknown))}, in which they may differ.</p>"
         )
     if same:
         changed = compare(
@@ -187,27 +190,40 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
                     rows, ["estimator", "quantity", "committed", "yours", "difference", "p (Holm)"]
                 )
             )
-    taken = {id(one) for _, one in pairs}
-    for group in mine.groups:
-        if id(group) not in taken:
-            parts += _new_group(own, mine, theirs, group)
+    for one in fresh:
+        parts += _new_group(mine, theirs, one)
     return parts
 
 
-def _new_group(own: Own, mine: Result, theirs: Result, group: Group) -> list[str]:
-    """A new estimator beside those of the committed ones that have its settings, but for those of
-    the estimator and those that were tuned for it."""
-    own_settings = ["estimator", "target", *theirs.axes, *theirs.tuned_axes]
-    alike: list[Group] = []
-    words = ""
+class _Beside(NamedTuple):
+    """A new estimator beside the committed ones."""
+
+    group: Group
+    alike: list[Group]  # of these, with its settings
+    differ: str  # the settings of another one, in words
+    unknown: list[str]
+
+
+def _beside(own: Own, mine: Result, theirs: Result, group: Group) -> _Beside:
+    """Those with its settings, but for those of the estimator and those that were tuned for it."""
+    own_settings = ["estimator", "target", *theirs.tuned_axes]
+    beside = _Beside(group, [], "", [])
     for one in theirs.groups:
-        found = differences(theirs, mine, [(one, group)], own.defaults).of_training(own_settings)
-        alike += [] if found else [one]
-        words = words or in_words(found)
+        found = differences(theirs, mine, [(one, group)], own.defaults)
+        if differ := found.of_training(own_settings):
+            beside = beside._replace(differ=beside.differ or in_words(differ))
+            continue
+        beside.alike.append(one)
+        beside.unknown.extend(found.unknown_but(own_settings))
+    return beside
+
+
+def _new_group(mine: Result, theirs: Result, beside: _Beside) -> list[str]:
+    group, alike = beside.group, beside.alike
     if not alike:
         return [
             f"<p>New: <code>{escape(group.label)}</code>, run with other settings, committed | "
-            f"yours ({escape(words)}), and so not compared.</p>"
+            f"yours ({escape(beside.differ)}), and so not compared.</p>"
         ]
     renamed = mine.part_of(group.runs).data.assign_coords(
         {

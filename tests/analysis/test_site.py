@@ -11,11 +11,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import xarray as xr
 from made_up import spelled, sweep
 from matplotlib.figure import Figure
 
 from analysis.__main__ import main
 from analysis.errors import InputError, OutputError
+from analysis.compare import compare
 from analysis.load import load
 from analysis.result import Result
 from analysis.site import claims, studies
@@ -190,15 +192,57 @@ def told(first, second, defaults={}):
 
 
 def test_settings_that_one_file_lacks_are_the_default_or_unknown():
-    first, second = (
-        sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300)
-    )
+    first, second = (spelled(sweep(1, ["a"], 2), steps=steps) for steps in (600, 300))
     assert told(first, second) == ({"train.steps": ("600", "300")}, [])
-    newer = sweep(1, ["a"], 2).assign(
-        run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object))
-    )
+    newer = spelled(sweep(1, ["a"], 2), steps=600, reuse=1, new=2)
     assert told(first, newer, {"train.reuse": 1}) == ({}, ["train.new"]), "absent: the default, or unknown"
     assert told(first, newer, {"train.reuse": 2, "train.new": 2}) == ({"train.reuse": ("2", "1")}, [])
+
+
+@pytest.mark.parametrize("lacks", [[0], [1], [0, 1]])
+@pytest.mark.parametrize(
+    "name, path",
+    [
+        ("task_settings", "task settings"),
+        ("model_settings", "model settings"),
+        ("estimator_settings", "estimator settings"),
+        ("target_settings", "target settings"),
+        ("run_settings", "run settings"),
+        ("data_hash", "data"),
+        ("precision", "precision"),
+    ],
+)
+def test_what_a_file_does_not_record_is_unknown(name, path, lacks):
+    both = [spelled(sweep(1, ["a", "b"], 6)) for _ in range(2)]
+    for place in lacks:
+        both[place] = both[place].drop_vars(name, errors="ignore")
+        both[place].attrs.pop(name, None)
+    assert told(*both) == ({}, [path])
+    text = own_text(*both)
+    assert f"do not record {path}, in which they may differ" in text and "6 numbers of the same estimators: 0 changed" in text
+    late = spelled(sweep(1, ["late"], 6))
+    late = late.drop_vars(name, errors="ignore") if 1 in lacks else late
+    late.attrs.pop(name if 1 in lacks else "", None)
+    warned = f"do not record {path}, in which they may differ" in own_text(both[0], late)
+    assert warned == (name not in ("estimator_settings", "target_settings")), "a new estimator has settings of its own"
+    assert compare(*both).settings == {path: ("not recorded in one or both",) * 2}
+    assert told(spelled(sweep(1, ["a"], 2)), spelled(sweep(1, ["a"], 2))) == ({}, [])
+
+
+def test_networks_of_an_older_program_may_differ():
+    """The file records only how the sweep named its networks: what the program meant by it has changed since."""
+    file = REFERENCE / "data" / "every_estimator.h5.gz"
+    theirs = opened(file).result
+    theirs = theirs.of_runs(np.flatnonzero([task.startswith("qa") for task in theirs.values("task")]))
+    one, data = '{"tying": "adjacent"}', theirs.data
+    today = data.assign({f"{name}_settings": ("run", np.full(theirs.count, one, object)) for name in ("task", "model")})
+    found = told(data, today)
+    assert found.differ == {} and found.unknown == ["task settings", "model settings", "target settings", "data"]
+    text = own_page(
+        Site.of([study(data), study(today, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}}),
+        Own(study(today, "yours", own=True), []),
+    )
+    assert text.count("do not record task settings, model settings, target settings, data, in which they may differ") == 1
 
 
 def own_text(theirs, mine, defaults={}):
@@ -228,6 +272,43 @@ def test_other_measuring_is_told_and_only_scores_are_compared():
     text = own_text(theirs, mine)
     assert "(measure.batch 4 | 8), so that their variance and bias are not compared: a, b." in text
     assert "2 numbers of the same estimators: 0 changed" in text
+
+
+def test_a_new_estimator_is_compared_at_its_own_steps_alone():
+    """Those of the committed file are an axis of its grid."""
+
+    def axis(estimators, steps):
+        data, attrs = spelled(sweep(1, estimators, 8), steps=steps), {"grid_axis": "train.steps"}
+        return data.assign_coords({"train.steps": ("run", [steps] * data.sizes["run"], attrs)})
+
+    parts = [axis(["a", "b"], steps) for steps in (100, 300)]
+    parts[1]["heldout_expected_loss"].values -= 50
+    theirs = xr.concat(parts, "run", combine_attrs="override")
+    theirs = theirs.assign_coords(run=range(theirs.sizes["run"]))
+    mine = axis(["a", "b", "late"], 100).isel(run=slice(16, None))
+    text = own_text(theirs, mine)
+    assert text.count("yours is worse") == 2 and "yours is better" not in text and "train.steps=300" not in text
+    assert own_text(theirs.isel(run=slice(16, None)), mine).count("(train.steps 300 | 100), and so not compared") == 1
+
+
+@pytest.mark.parametrize("part, name", [("model", "m[hidden=9]"), ("task", "t0[hidden=9]")])
+def test_a_name_is_not_compared_across_its_changed_default(part, name):
+    theirs, mine = spelled(sweep(1, ["a", "b"], 8)), spelled(sweep(1, ["a", "late"], 8))
+    mine[f"{part}_settings"].values[:] = '{"hidden": 9, "unit": "lstm", "words": 4}'
+    theirs[f"{part}_settings"].values[:] = '{"hidden": 8, "unit": "lstm", "words": 4}'
+    text = own_text(theirs, mine)
+    said = f"committed | yours ({part}.hidden 8 | 9), and so not compared"
+    assert f"with other settings, {said}: a." in text and f"late</code>, run with other settings, {said}." in text
+    assert "yours is" not in text
+    other = spelled(sweep(1, ["a", "b"], 8), **{part: name})
+    other[f"{part}_settings"].values[:] = mine[f"{part}_settings"].values
+    both = xr.concat([theirs, other], "run", combine_attrs="override")
+    text = own_text(both.assign_coords(run=range(both.sizes["run"])), mine)
+    assert (
+        "3 numbers of the same estimators: 0 changed" in text
+        and text.count("yours is worse") == 1
+        and "not compared" not in text
+    )
 
 
 def test_a_network_is_found_by_its_settings_however_it_is_spelled():
