@@ -144,6 +144,13 @@ def test_other_settings_behind_one_name_are_told():
     assert as_json(found)["settings"]["train.steps"] == ["100", "300"]
 
 
+def test_a_setting_that_was_added_has_the_value_that_programs_without_it_had():
+    first, second = spelled(sweep(1, ["a", "b"], 3)), spelled(sweep(1, ["a", "b"], 3), parts=1)
+    assert compare(first, second).settings == {"train.parts": ("not recorded in one or both",) * 2}
+    assert compare(first, second, absent={"train.parts": 1}).settings == {}
+    assert compare(first, second, absent={"train.parts": 2}).settings == {"train.parts": ("2", "1")}
+
+
 def test_swapped_settings_are_seen_although_both_files_have_the_same_values():
     first, second = spelled(sweep(1, ["a", "b"], 2)), spelled(sweep(1, ["a", "b"], 2))
     rates = [json.dumps({"train.learning_rate": rate}) for rate in (0.1, 0.1, 0.01, 0.01)]

@@ -22,9 +22,10 @@ from analysis.load import load
 from analysis.result import Result
 from analysis.site import claims, studies
 from analysis.output import file_name
+from analysis.program import absent_values
 from analysis.site.build import REFERENCE, _pages, build, sitemap
 from analysis.identity import differences, matched
-from analysis.site.own import Own, defaults_of, own_page, own_result
+from analysis.site.own import Own, own_page, own_result
 from analysis.saving import small_svg
 from analysis.site.pages import Site, document, estimator_page, explorer
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
@@ -186,16 +187,16 @@ def test_a_new_estimator_is_compared_with_all_that_stand_there():
     assert text.count("yours is worse") == 2 and "1 of 1" in text
 
 
-def told(first, second, defaults={}):
+def told(first, second, absent={}):
     first, second = Result(first), Result(second)
-    return differences(first, second, matched(first, second), defaults)
+    return differences(first, second, matched(first, second, absent), absent)
 
 
-def test_settings_that_one_file_lacks_are_the_default_or_unknown():
+def test_settings_that_one_file_lacks_have_a_known_value_or_are_unknown():
     first, second = (spelled(sweep(1, ["a"], 2), steps=steps) for steps in (600, 300))
     assert told(first, second) == ({"train.steps": ("600", "300")}, [])
     newer = spelled(sweep(1, ["a"], 2), steps=600, reuse=1, new=2)
-    assert told(first, newer, {"train.reuse": 1}) == ({}, ["train.new"]), "absent: the default, or unknown"
+    assert told(first, newer, {"train.reuse": 1}) == ({}, ["train.new"]), "what programs without it did, or unknown"
     assert told(first, newer, {"train.reuse": 2, "train.new": 2}) == ({"train.reuse": ("2", "1")}, [])
 
 
@@ -245,9 +246,9 @@ def test_networks_of_an_older_program_may_differ():
     assert text.count("do not record task settings, model settings, target settings, data, in which they may differ") == 1
 
 
-def own_text(theirs, mine, defaults={}):
+def own_text(theirs, mine, absent={}):
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
-    return own_page(site, Own(site.studies[1], [], defaults))
+    return own_page(site, Own(site.studies[1], [], absent))
 
 
 def test_other_training_is_told_and_not_compared():
@@ -261,6 +262,44 @@ def test_other_training_is_told_and_not_compared():
     assert "New: <code>late</code>, run with other settings, committed | yours (train.steps 100 | 300)" in own_text(
         theirs, late
     )
+
+
+def test_settings_without_effect_are_not_told():
+    """All that the program's table declares so; and how often a run is evaluated, unless an evaluation chooses its network."""
+    table = (REFERENCE.parents[1] / "experiments/sweeps/settings_table.cpp").read_text("utf-8")
+    names = re.findall(r'without_effect\(\s*(?:TRAIN|CELL)\(\s*(?:"train",\s*)?Info::\w+\("(\w+)"', table)
+    assert {*names} == {"threads", "save_seconds", "save_every"} and table.count("without_effect(") == len(names) + 1
+    for name in (*names, "log_every", "checkpoint"):
+        text = own_text(spelled(sweep(1, ["a"], 6), **{name: 1}), spelled(sweep(1, ["a"], 6), **{name: 2}))
+        assert "3 numbers of the same estimators" in text and name not in text, name
+
+
+CHOOSING = {"keep_best": (False, True), "patience": (0, 3), "target_loss": (-1e300, 0.5)}
+
+
+@pytest.mark.parametrize("name", [None, "monitor", *CHOOSING])
+def test_how_often_a_run_is_evaluated_matters_if_an_evaluation_chooses(name):
+    described = json.loads(subprocess.check_output([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"]))[
+        "parameters"
+    ]
+    off = {path: values[0] for path, values in CHOOSING.items()}
+    assert {one["name"]: one["default"] for one in described}.items() >= {
+        f"train.{path}": value for path, value in off.items()
+    }.items()
+    now = off | ({name: CHOOSING[name][1]} if name in CHOOSING else {"monitor": "soft"} if name else {})
+    both = [spelled(sweep(1, ["a", "b"], 6), evaluate_every=every, **now) for every in (0, 50)]
+    late = spelled(sweep(1, ["late"], 6), evaluate_every=50, **now)
+    said = "run with other settings, committed | yours (train.evaluate_every 0 | 50)"
+    if name in CHOOSING:
+        assert told(*both) == ({"train.evaluate_every": ("0", "50")}, [])
+        assert said in own_text(*both).replace("Run", "run") and said in own_text(both[0], late)
+    else:
+        both[1] = both[1] if name is None else spelled(both[1], evaluate_every=50, **{**off, "monitor": "metric_accuracy"})
+        assert told(*both) == ({}, []) and compare(*both).settings == {}
+        assert "6 numbers of the same estimators: 0 changed" in own_text(*both) and "New" in own_text(both[0], late)
+        assert said not in own_text(both[0], late)
+        often = late.reindex(evaluation_step=[50, 100])
+        assert own_text(both[0], often).count("not distinguishable") + own_text(both[0], often).count("yours is") == 2
 
 
 def test_other_measuring_is_told_and_only_scores_are_compared():
@@ -322,24 +361,100 @@ def test_a_network_is_found_by_its_settings_however_it_is_spelled():
     assert "No committed file has this network" in own_text(theirs, other)
 
 
+ADDED = ("train.parts", "train.threads", "train.start_overlap", "measure.method")  # declared with absent_means
+
+
+def test_the_program_says_what_programs_without_a_setting_did():
+    known = absent_values(os.environ["HARDGRAD_BINARY"])
+    assert {name: known[name] for name in ADDED} == dict(zip(ADDED, (1, 0, 0.0, "sampled")))
+    assert known["estimator.sparsemax.alpha"] == known["target.sparsemax.alpha"] == 2
+    assert "train.reuse" not in known and "model.translator.hidden" not in known, (
+        "there from the beginning: not null, but left out"
+    )
+
+
 @pytest.mark.parametrize("name", ["toy_training", "babi_qa1", "translation_tuned"])
-def test_a_result_of_today_is_compared_with_a_committed_one(name):
-    """Committed files lack settings that were added since. A result with all of them, at their defaults, and other numbers."""
-    theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
-    defaults = defaults_of(os.environ["HARDGRAD_BINARY"])
-    assert defaults["model.translator.hidden"] == 32 and defaults["estimator.rloo.samples"] == 4
-    later = {
-        "train.added": 1,
-        **{path: value for path, value in defaults.items() if path.split(".")[0] in ("train", "measure")},
-    }
-    full = [json.dumps({**later, **one}) for one in theirs.result.run_settings]
-    mine = theirs.result.data.assign(run_settings=("run", np.array(full, object)))
-    assert told(theirs.result.data, mine, defaults) == ({}, ["train.added"])
-    assert told(theirs.result.data, mine, later) == ({}, [])
-    own = Own(study(mine, "mine", own=True), [], later)
+def test_a_result_of_today_is_compared_with_an_earlier_one(name):
+    """An earlier file lacks settings that were added since. A result with all of them, as programs without them did, and one more."""
+    mine = opened(REFERENCE / f"data/{name}.h5.gz")
+    settings = [{**one, "measure.method": "sampled"} for one in mine.result.run_settings]
+    assert all({*ADDED, "train.reuse"} <= {*one} for one in settings)
+    write = lambda each: mine.result.data.assign(run_settings=("run", np.array(list(map(json.dumps, each)), object)))
+    later = write([{**one, "train.added": 1} for one in settings])
+    earlier = write([{path: value for path, value in one.items() if path not in ADDED} for one in settings])
+    absent = absent_values(os.environ["HARDGRAD_BINARY"])
+    assert told(earlier, later) == ({}, ["measure.method", "train.added", "train.parts", "train.start_overlap"])
+    assert told(earlier, later, absent) == ({}, ["train.added"])
+    assert told(earlier, later, {**absent, "train.added": 1}) == ({}, [])
+    assert told(earlier, later, {**absent, "train.parts": 2}).differ == {"train.parts": ("2", "1")}
+    first = write([{path: value for path, value in one.items() if path != "train.reuse"} for one in settings])
+    assert told(first, later, absent) == ({}, ["train.added", "train.reuse"]), "today's default is not what it did"
+    theirs, own = mine._replace(result=Result(earlier)), Own(study(later, "mine", own=True), [], absent)
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
-    assert len(compared) == len(Result(mine).panels) and all(map(int, compared)) and "not compared" not in text
+    assert len(compared) == len(Result(later).panels) and all(map(int, compared)) and "not compared" not in text
+
+
+ADD = {"estimator.a.new": False, "model.m.new": 0.5, "task.t0.new": "x", "target.soft.new": [1, 2], "train.new": 1}
+
+
+def renewed(data, changed="", value=None):
+    """The result of a newer program, which records an added parameter of each part, in another spelling of the sweep."""
+    for part in ("estimator", "model", "task", "target", "run"):
+        names, start = data[f"{part}_settings"].values, "train" if part == "run" else part
+        added = {path: value if path == changed else absent for path, absent in ADD.items() if path.startswith(start)}
+        for run, text in enumerate(names):
+            if part == "estimator" and str(data["estimator"].values[run]).split("[")[0] != "a":
+                continue
+            names[run] = json.dumps(
+                {path if part == "run" else path.split(".")[2]: v for path, v in added.items()} | json.loads(text)
+            )
+    return data
+
+
+@pytest.mark.parametrize("changed", ["", *ADD])
+def test_an_added_parameter_breaks_no_match(changed):
+    """Files in other spellings, so that only their settings tell that they are the same."""
+    soft = {"trained_target": ("run", np.full(12, "soft", object))}
+    theirs = spelled(sweep(1, ["a", "b"], 6), "t0[words=4]", "m[hidden=8]", samples=4).assign(soft)
+    mine = renewed(spelled(sweep(1, ["a[samples=4]", "b[samples=4]"], 6), "t0", "m", samples=4).assign(soft), changed, 3)
+    path = ".".join(changed.split(".")[::2]) if changed != "train.new" else changed
+    text, found = own_text(theirs, mine, ADD), told(theirs, mine, ADD)
+    assert found.unknown == []
+    if changed in ("", "train.new"):
+        assert {*found.differ} == {changed} - {""}
+        assert compare(theirs, mine, absent=ADD).settings == {path: (str(ADD[path]), "3") for path in found.differ}
+    if not changed:
+        assert "6 numbers of the same estimators: 0 changed" in text and "not compared" not in text and "not record" not in text
+        assert told(theirs, mine).differ == {} and "No committed file has" in own_text(theirs, mine)
+        with pytest.raises(InputError, match="nothing|in common"):
+            compare(theirs, mine)
+    elif changed in ("model.m.new", "task.t0.new"):
+        assert "No committed file has this network" in text
+    elif changed == "train.new":
+        assert "committed | yours (train.new 1 | 3), and so not compared: a[samples=4], b[samples=4]." in text
+    elif changed == "estimator.a.new":
+        assert text.count("3 numbers of the same estimators: 0 changed") == 1 and "New: <code>a[samples=4]" in text
+    if changed != "":
+        same = renewed(spelled(sweep(1, ["a", "b"], 6), "t0", "m", samples=4).assign(soft), changed, 3)
+        plain = spelled(sweep(1, ["a", "b"], 6), "t0", "m", samples=4).assign(soft)
+        assert told(plain, same, ADD) == ({path: (str(ADD[changed]), "3")}, []), "by their labels"
+
+
+def test_files_with_an_added_parameter_are_found(tmp_path):
+    """Committed files are chosen by the keys of their networks before they are read."""
+    for path in ("toy_samples", "babi_qa1"):
+        (tmp_path / f"{path}.h5.gz").write_bytes((REFERENCE / f"data/{path}.h5.gz").read_bytes())
+    mine = opened(tmp_path / "babi_qa1.h5.gz").result.data
+    texts = [json.dumps({**json.loads(text), "new": 1}) for text in mine["model_settings"].values.astype(str)]
+    mine = mine.assign(model_settings=("run", np.array(texts, object)))
+    spelt = mine.assign_coords(model=("run", ["memory_reader[tying=free_answers]"] * mine.sizes["run"], mine["model"].attrs))
+    names = lambda absent: [one.name for one in committed(tmp_path, Result(spelt), absent)]
+    assert (
+        names({}) == []
+        and names({"model.memory_reader.new": 2}) == []
+        and names({"model.memory_reader.new": 1}) == ["babi_qa1"]
+    )
 
 
 def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
