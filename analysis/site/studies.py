@@ -62,7 +62,8 @@ def _study(path: Path, data: xr.Dataset, own: bool = False) -> Study:
 
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
-    """The file itself, or a copy without compression."""
+    """The file itself, or a copy without compression. An InputError about the copy names the
+    file."""
     if path.suffix != ".gz":
         yield path
         return
@@ -72,7 +73,10 @@ def plain(path: Path) -> Iterator[Path]:
             file.write_bytes(gzip.decompress(path.read_bytes()))
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: cannot be read: {error}") from error
-        yield file
+        try:
+            yield file
+        except InputError as error:
+            raise InputError(str(error).replace(str(file), str(path))) from error
 
 
 def _networks_in(path: Path, absent: Mapping[str, object]) -> tuple[list[Network], list[object]]:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -24,9 +25,10 @@ from analysis.site import claims, studies
 from analysis.output import file_name
 from analysis.program import absent_values
 from analysis.site.build import REFERENCE, _pages, build, sitemap
-from analysis.identity import differences, matched
+from analysis.identity import differences, matched, network_keys
 from analysis.site.own import Own, own_page, own_result
 from analysis.saving import small_svg
+from analysis.site.packing import packed
 from analysis.site.pages import Site, document, estimator_page, explorer
 from analysis.site.studies import Study, committed, explored, opened, slug, stage
 
@@ -499,6 +501,38 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
         own_result(file, tmp_path / "test.json", program)
     own = own_result(file, None, program).study
     assert own.own and own.name == "mine (yours)"  # also of the same sweep as a committed file: both are shown
+
+
+def test_messages_name_the_file_that_was_given(tmp_path):
+    """And not the copy without compression, which is gone."""
+    program, whole = os.environ["HARDGRAD_BINARY"], gzip.decompress((REFERENCE / "data" / "babi_qa1.h5.gz").read_bytes())
+    with h5py.File(tmp_path / "plain.h5", "w") as file:
+        file.create_dataset("task", data=["t"])
+    wrongs = {"cut": whole[:-1000], "text": b"text", "other": (tmp_path / "plain.h5").read_bytes(), "empty": b""}
+    for name, content in wrongs.items():
+        path = tmp_path / name / "mine.h5.gz"
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(content))
+        for read in (opened, lambda path: own_result(path, None, program), lambda path: committed(path.parent),
+                     lambda path: committed(path.parent, Result(sweep(1, ["a"], 2)))):  # fmt: skip
+            with pytest.raises(InputError) as found:
+                read(path)
+            text = str(found.value)
+            assert text.count("mine.h5") == text.count(str(path)) > 0 and "\n" not in text, text
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "3"])
+def test_settings_that_cannot_be_read_are_an_error_that_names_the_file(text, tmp_path):
+    theirs, mine = spelled(sweep(1, ["a"], 6)), spelled(sweep(1, ["a"], 6))
+    mine["model_settings"].values[:] = text
+    mine.attrs["path"] = "mine.h5"
+    for call in (lambda: own_text(theirs, mine), lambda: network_keys(Result(mine)), lambda: compare(theirs, mine)):
+        with pytest.raises(InputError, match=re.escape(f"mine.h5: model_settings is not a JSON object: {text}")):
+            call()
+    file = tmp_path / "mine.h5.gz"
+    file.write_bytes(packed(mine))
+    with pytest.raises(InputError, match=re.escape(f"{file}: model_settings is not a JSON object: {text}")):
+        committed(tmp_path, Result(theirs))
 
 
 def test_a_packed_file_is_compared_as_one_of_the_program(tmp_path):
