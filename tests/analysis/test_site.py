@@ -221,6 +221,9 @@ def test_what_a_file_does_not_record_is_unknown(name, path, lacks):
         both[place] = both[place].drop_vars(name, errors="ignore")
         both[place].attrs.pop(name, None)
     assert told(*both) == ({}, [path])
+    if path in ("data", "precision"):
+        other = both[1].assign_coords(estimator=("run", ["a[samples=4]"] * 6 + ["b"] * 6, both[1]["estimator"].attrs))
+        assert len(matched(Result(both[0]), Result(other))) == 2, "by the settings that both record"
     text = own_text(*both)
     assert f"do not record {path}, in which they may differ" in text and "6 numbers of the same estimators: 0 changed" in text
     late = spelled(sweep(1, ["late"], 6))
@@ -451,12 +454,13 @@ def test_files_with_an_added_parameter_are_found(tmp_path):
     texts = [json.dumps({**json.loads(text), "new": 1}) for text in mine["model_settings"].values.astype(str)]
     mine = mine.assign(model_settings=("run", np.array(texts, object)))
     spelt = mine.assign_coords(model=("run", ["memory_reader[tying=free_answers]"] * mine.sizes["run"], mine["model"].attrs))
-    names = lambda absent: [one.name for one in committed(tmp_path, Result(spelt), absent)]
-    assert (
-        names({}) == []
-        and names({"model.memory_reader.new": 2}) == []
-        and names({"model.memory_reader.new": 1}) == ["babi_qa1"]
-    )
+    older = spelt.assign(model_settings=opened(tmp_path / "babi_qa1.h5.gz").result.data["model_settings"])
+    names = lambda mine, absent: [one.name for one in committed(tmp_path, Result(mine), absent)]
+    assert names(spelt, {"model.memory_reader.new": 1}) == ["babi_qa1"] and names(older, {}) == ["babi_qa1"]
+    assert names(spelt, {}) == names(spelt, {"model.memory_reader.new": 2}) == []
+    (tmp_path / "babi_qa1.h5.gz").write_bytes(packed(mine))
+    assert names(older, {"model.memory_reader.new": 1}) == ["babi_qa1"]
+    assert names(older, {}) == names(older, {"model.memory_reader.new": 2}) == []
 
 
 def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
