@@ -7,6 +7,7 @@ import argparse
 import io
 import json
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -28,7 +29,7 @@ from .groups import runs_of
 from .latex import latex_table
 from .load import load, load_tuning
 from .output import complain, finish, require_place, write
-from .program import program
+from .program import absent_values, program
 from .report import report
 from .restarts import TRAINING_LOSS, restart_table
 from .result import Result
@@ -186,7 +187,8 @@ def _compare(arguments: argparse.Namespace) -> None:
     first, second = (
         load(path, arguments.unverified) for path in (arguments.result, arguments.second)
     )
-    comparison = compare(first, second, arguments.at)
+    absent = absent_values(arguments.hardgrad) if arguments.hardgrad else {}
+    comparison = compare(first, second, arguments.at, absent=absent)
     print(
         json.dumps(as_json(comparison), indent=2)
         if arguments.json
@@ -439,6 +441,13 @@ def _add_others(add: Add) -> None:
         default="first",
         help="step whose bias and variance are compared: first, half, last or a number (default: "
         "first)",
+    )
+    verb.add_argument(
+        "--hardgrad",
+        metavar="PROGRAM",
+        default=shutil.which(program()),
+        help="the program, which knows what programs without a setting did (default: on the path, "
+        "or in build/release, if there)",
     )
     verb = add(
         "site", _site, "write a static site of the committed results, and of a result of your own"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,8 @@ _PROVENANCE = (
 class Comparison(NamedTuple):
     """`cells`: one row per task, model, estimator and quantity in both results, as the first names
     them. `only_first`, `only_second`: estimators that only one result has. `settings`: those in
-    which matched estimators differ, with both values; "not recorded" in one. `provenance`:
-    attributes that differ, with both values."""
+    which matched estimators differ, with both values, and those that are "not recorded in one or
+    both". `provenance`: attributes that differ, with both values."""
 
     cells: pd.DataFrame
     only_first: list[tuple[str, str, str]]
@@ -59,10 +59,12 @@ def compare(
     second: xr.Dataset | Result,
     at: str | int = "first",
     level: float = 0.05,
+    absent: Mapping[str, object] = {},
 ) -> Comparison:
     """Second minus first, for the final held-out loss, the metric, and variance and squared bias at
     step `at`. Estimators are matched by their settings, whose defaults a sweep may leave out, and
-    else by their names (`identity.matched`).
+    else by their names (`identity.matched`). `absent`: the values of settings that programs did not
+    have yet (`identity.differences`).
 
     A measured quantity has an interval for each run. These intervals give the noise of the
     difference, over the seeds that both results have (`propagated_difference`). A quantity of
@@ -73,7 +75,7 @@ def compare(
     "few seeds" if there are too few for a p-value below `level`. InputError if the results have
     nothing in common."""
     first, second = Result.of(first), Result.of(second)
-    pairs = matched(first, second)
+    pairs = matched(first, second, absent)
     if not pairs:
         raise InputError(
             f"{second.path}: has no task, model and estimator in common with {first.path}"
@@ -122,12 +124,12 @@ def compare(
         for name in _PROVENANCE
     }
     differ = {name: (one, other) for name, (one, other) in provenance.items() if one != other}
-    set_to = differences(first, second, pairs)
+    set_to = differences(first, second, pairs, absent)
     return Comparison(
         frame,
         _without_partner(first, [one for one, _ in pairs]),
         _without_partner(second, [other for _, other in pairs]),
-        set_to.differ | {path: ("not recorded in one",) * 2 for path in set_to.unknown},
+        set_to.differ | {path: ("not recorded in one or both",) * 2 for path in set_to.unknown},
         differ,
     )
 

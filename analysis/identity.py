@@ -7,18 +7,23 @@ import json
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .groups import Group, Network
 from .result import Result
 
 Pair = tuple[Group, Group]
 _NAMED = ("task", "model", "estimator")  # an axis, with the variable NAME_settings
+_PARTS = (*_NAMED, "target", "run")  # all with such a variable
 NETWORK_SETTINGS = ("task_settings", "model_settings")
+_OF_FILES = ("data", "precision")
 _NO_EFFECT = frozenset(
-    ("train.log_every", "train.save_every", "train.save_seconds", "train.checkpoint")
+    f"train.{name}" for name in ("threads", "log_every", "save_every", "save_seconds", "checkpoint")
 )  # on any number
+#: Without effect on the last network unless an evaluation chooses it or ends the training; and
+#: the settings by which one does, with their values if it does not.
+_OF_CHOICE = ("train.evaluate_every", "train.monitor")
+_NO_CHOICE = {"train.keep_best": False, "train.patience": 0, "train.target_loss": -1e300}
 _MEASURE = "measure."
+_OF_RUNS = ("train.", _MEASURE)
 _MOMENTS = ("measure.at", "measure.batch", "measure.adapt", "measure.estimand")
 
 
@@ -26,15 +31,21 @@ class Differences(NamedTuple):
     """Settings of the matched groups of two results, by path such as "model.hidden"."""
 
     differ: dict[str, tuple[str, str]]  # both values; those of several groups divided by "/"
-    unknown: list[str]  # that one result did not record, and that have no known default
+    #: That one result did not record, and have no known value; "model settings": that one
+    #: or both did not record at all.
+    unknown: list[str]
 
     def of_training(self, but: Collection[str] = ()) -> dict[str, tuple[str, str]]:
         """Those that decide scores, except `but` (paths, or the first words of paths)."""
         return {
             path: two
             for path, two in self.differ.items()
-            if not path.startswith(_MEASURE) and not {path, path.split(".")[0]} & {*but}
+            if not path.startswith(_MEASURE) and not _among(path, but)
         }
+
+    def unknown_but(self, but: Collection[str]) -> list[str]:
+        """The unknown ones, except `but`."""
+        return [path for path in self.unknown if not _among(path, but)]
 
     def of_moments(self) -> dict[str, tuple[str, str]]:
         """Those of measurements that decide variance and bias, and not only how precise they
@@ -42,85 +53,131 @@ class Differences(NamedTuple):
         return {path: two for path, two in self.differ.items() if path in _MOMENTS}
 
 
+def _among(path: str, some: Collection[str]) -> bool:
+    """Whether a path, or its first word, is one of some."""
+    return not {path, path.replace(" ", ".").split(".")[0]}.isdisjoint(some)
+
+
 def bare(spec: str) -> str:
     """The name in a specification: "rloo" of "rloo[samples=4]"."""
     return spec.split("[")[0]
 
 
-def network_key(specs: Sequence[str], settings: Sequence[str]) -> tuple[object, ...]:
-    """Task and model with their settings (JSON): equal for two spellings of one network."""
-    return tuple((bare(spec), _canonical(text)) for spec, text in zip(specs, settings))
+def _filled(
+    owner: str, recorded: Mapping[str, Any], absent: Mapping[str, object]
+) -> dict[str, object]:
+    """The parameters of an owner ("model.translator"), with those that its program did not have."""
+    start = f"{owner}."
+    added = {path[len(start) :]: value for path, value in absent.items() if path.startswith(start)}
+    return {**added, **recorded}
 
 
-def _canonical(text: str) -> str:
-    return json.dumps(json.loads(text or "{}"), sort_keys=True)
+def network_key(
+    specs: Sequence[str],
+    settings: Sequence[Mapping[str, object]],
+    absent: Mapping[str, object] = {},
+) -> tuple[object, ...]:
+    """Task and model with their settings: equal for two spellings of one network. `absent`: as in
+    `differences`."""
+    return tuple(
+        (
+            bare(spec),
+            json.dumps(_filled(f"{kind}.{bare(spec)}", recorded, absent), sort_keys=True),
+        )
+        for kind, spec, recorded in zip(("task", "model"), specs, settings)
+    )
 
 
-def same_network(network: Network, of: Result, other: Result) -> Network | None:
-    """The network of `other` with these settings, or of this name; None if it has none."""
-    if network in other.panels:
+def same_network(
+    network: Network, of: Result, other: Result, absent: Mapping[str, object] = {}
+) -> Network | None:
+    """The network of `other` with these settings, however it is spelled; else that of this name,
+    whose settings may differ; None if there is neither. `absent`: as in `differences`."""
+    wanted, keys = network_keys(of, absent).get(network), network_keys(other, absent)
+    same = [panel for panel, key in keys.items() if wanted and key == wanted]
+    if network in same or not same and network in other.panels:
         return network
-    wanted = network_keys(of).get(network)
-    keys = network_keys(other).items()
-    return next((panel for panel, key in keys if wanted and key == wanted), None)
+    return next(iter(same), None)
 
 
-def network_keys(result: Result) -> dict[Network, tuple[object, ...]]:
+def network_keys(
+    result: Result, absent: Mapping[str, object] = {}
+) -> dict[Network, tuple[object, ...]]:
     """The key of each network; empty if the file has no settings of tasks and models."""
     if not all(name in result for name in NETWORK_SETTINGS):
         return {}
+    parts = [result.objects(name) for name in NETWORK_SETTINGS]
     return {
-        panel: network_key(
-            panel, [str(result.values(name)[members[0].runs[0]]) for name in NETWORK_SETTINGS]
-        )
+        panel: network_key(panel, [part[members[0].runs[0]] for part in parts], absent)
         for panel, members in result.panels.items()
     }
 
 
-def settings(result: Result, named: Sequence[str] = _NAMED) -> list[dict[str, Any]]:
+def _matters(path: str, one: Mapping[str, object]) -> bool:
+    """Whether a setting has an effect, beside the others of a run; also if that is unknown."""
+    return path not in _OF_CHOICE or any(one.get(path) != off for path, off in _NO_CHOICE.items())
+
+
+def settings(
+    result: Result, recorded: Sequence[str] = _PARTS, absent: Mapping[str, object] = {}
+) -> list[dict[str, Any]]:
     """[run] Every setting by path: "model" is the name, "model.hidden" a parameter of it; "data", a
-    hash of the data's files, and "precision"; "train.steps" and the like. `named`: the axes whose
-    parameters are listed one by one; of the others, the specification is the name."""
+    hash of the data's files, and "precision"; "train.steps" and the like. `recorded`: the parts
+    whose parameters are listed one by one; of the other axes, the specification is the name. What
+    the result did not record is left out, unless `absent` has its value (as in `differences`)."""
 
     def make() -> list[dict[str, Any]]:
-        parts = {name: result.objects(f"{name}_settings") for name in (*named, "target")}
+        parts = {part: result.objects(f"{part}_settings") for part in recorded}
         specs: dict[str, list[str]] = {name: list(map(str, result.values(name))) for name in _NAMED}
-        hashes = result.values("data_hash") if "data_hash" in result else np.full(result.count, "")
+        owners = {**specs, "target": list(map(str, result.targets))}
+        of_runs = {path: value for path, value in absent.items() if path.startswith(_OF_RUNS)}
+        known = result.data.attrs
         found = []
         for run in range(result.count):
             one: dict[str, Any] = {
-                name: bare(spec[run]) if name in named else spec[run]
+                name: bare(spec[run]) if name in recorded else spec[run]
                 for name, spec in specs.items()
             }
-            for name, objects in parts.items():
-                one |= {f"{name}.{path}": value for path, value in objects[run].items()}
-            one |= {"data": str(hashes[run]), "precision": result.data.attrs.get("precision", "")}
-            one |= result.run_settings[run]
+            for part, objects in parts.items():
+                if part == "run":
+                    one |= {**of_runs, **objects[run]}
+                    continue
+                every = _filled(f"{part}.{bare(owners[part][run])}", objects[run], absent)
+                one |= {f"{part}.{path}": value for path, value in every.items()}
+            one |= {"data": str(result.values("data_hash")[run])} if "data_hash" in result else {}
+            one |= {"precision": known["precision"]} if "precision" in known else {}
             found.append({path: value for path, value in one.items() if path not in _NO_EFFECT})
         return found
 
-    return result.once(("settings", *named), make)
+    return result.once(("settings", *recorded, repr(absent)), make)
 
 
 def _recorded(*results: Result) -> tuple[str, ...]:
-    """The axes whose parameters all results have recorded."""
-    return tuple(name for name in _NAMED if all(f"{name}_settings" in one for one in results))
+    """The parts whose parameters all results have recorded."""
+    return tuple(part for part in _PARTS if all(f"{part}_settings" in one for one in results))
 
 
-def matched(first: Result, second: Result) -> list[Pair]:
+def matched(first: Result, second: Result, absent: Mapping[str, object] = {}) -> list[Pair]:
     """Groups of both results that are the same: first by every setting of training, then by those
-    of task, model and estimator with the axes of the grid, then by their labels."""
-    named = _recorded(first, second)
+    of task, model and estimator with the axes of the grid, then by their labels. `absent`: as in
+    `differences`."""
+    recorded = _recorded(first, second)
+    of_files = [{*_OF_FILES} & {*settings(one, recorded, absent)[0]} for one in (first, second)]
+    lacking = of_files[0] ^ of_files[1]  # in one of them
+
+    def but(result: Result, group: Group, *starts: str) -> Hashable:
+        one = settings(result, recorded, absent)[group.runs[0]]
+        return frozenset(
+            (path, repr(value))
+            for path, value in one.items()
+            if not path.startswith(starts) and path not in lacking and _matters(path, one)
+        )
 
     def everything(result: Result, group: Group) -> Hashable:
-        one = settings(result, named)[group.runs[0]]
-        return frozenset((k, repr(v)) for k, v in one.items() if not k.startswith(_MEASURE))
+        return but(result, group, _MEASURE)
 
     def network_and_estimator(result: Result, group: Group) -> Hashable:
-        one = settings(result, named)[group.runs[0]]
-        return frozenset(
-            (k, repr(v)) for k, v in one.items() if not k.startswith((_MEASURE, "train."))
-        ), frozenset(group.others.items())
+        return but(result, group, _MEASURE, "train."), frozenset(group.others.items())
 
     def label(_: Result, group: Group) -> Hashable:
         return group.panel, group.label
@@ -155,20 +212,24 @@ def _paired(
 
 
 def differences(
-    first: Result, second: Result, pairs: Sequence[Pair], defaults: Mapping[str, object] = {}
+    first: Result, second: Result, pairs: Sequence[Pair], absent: Mapping[str, object] = {}
 ) -> Differences:
-    """How the settings of matched groups differ. A setting that a result did not record, since its
-    program did not have it, had the default: by path, of a parameter with the name, such as
-    "model.translator.hidden"."""
-    named, found = _recorded(first, second), Differences({}, [])
+    """How the settings of matched groups differ. `absent`: the values that programs without a
+    setting had, by path, of a parameter with the name, such as "model.translator.hidden"
+    (`program.absent_values`); a setting that a result did not record had this value, and is unknown
+    if it has none."""
+    recorded = _recorded(first, second)
+    found = Differences({}, [f"{part} settings" for part in _PARTS if part not in recorded])
     told: dict[str, tuple[set[str], set[str]]] = {}
     for pair in pairs:
         sides = [
-            [settings(side, named)[run] for run in group.runs]
+            [settings(side, recorded, absent)[run] for run in group.runs]
             for side, group in zip((first, second), pair)
         ]
-        for path in sorted({path for side in sides for one in side for path in one}):
-            values = [{_value(one, path, defaults) for one in side} for side in sides]
+        for path in sorted({*_OF_FILES, *(path for side in sides for one in side for path in one)}):
+            if not any(_matters(path, one) for side in sides for one in side):
+                continue
+            values = [{str(one[path]) if path in one else None for one in side} for side in sides]
             if any(None in one for one in values):
                 if path not in found.unknown:
                     found.unknown.append(path)
@@ -180,15 +241,6 @@ def differences(
         {path: ("/".join(sorted(a)), "/".join(sorted(b))) for path, (a, b) in sorted(told.items())}
     )
     return found
-
-
-def _value(one: dict[str, Any], path: str, defaults: Mapping[str, object]) -> str | None:
-    """As text; None if it is neither recorded nor has a default."""
-    if path in one:
-        return str(one[path])
-    part, _, name = path.partition(".")
-    known = f"{part}.{one.get(part)}.{name}" if part in _NAMED else path
-    return str(defaults[known]) if known in defaults else None
 
 
 def in_words(differ: Mapping[str, tuple[str, str]]) -> str:

@@ -47,6 +47,21 @@ def entries(hardgrad: str) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
+def absent_values(hardgrad: str) -> dict[str, object]:
+    """What programs without a setting or parameter, which was added later, did: its value, by path
+    as in `identity.differences`."""
+    every = [entry for known in entries(hardgrad).values() for entry in known.values()]
+    every += json.loads(asked(hardgrad, "list", "targets", "--json"))
+    found = {
+        f"{entry['kind']}.{entry['name']}.{one['name']}": one["absent"]
+        for entry in every
+        for one in entry["parameters"]
+    }
+    sweep = json.loads(asked(hardgrad, "describe", "sweep", "--json"))["parameters"]
+    found |= {str(one["name"]): one["absent"] for one in sweep}
+    return {path: value for path, value in found.items() if value is not None}
+
+
 def head_of(source: Path) -> str:
     """The comment at the head of a source file: equations, source, target, bias, departures from
     the paper. Empty if there is none."""

@@ -24,6 +24,17 @@ T = TypeVar("T")
 _GRID = ("task", "model", "estimator", "seed")
 
 
+def json_object(text: str, what: str) -> dict[str, Any]:
+    """A JSON object; empty of an empty text. InputError, which says what it is, if it is none."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{what} is not a JSON object: {text}")
+    return found
+
+
 class Result:
     """A dataset of `load` (or one of its layout) with the labels, settings and steps that the views
     derive from it. Each is computed once, when it is first needed; so the dataset must not change.
@@ -172,16 +183,12 @@ class Result:
     def objects(self, name: str) -> list[dict[str, Any]]:
         """[run] A variable of JSON objects; empty ones if the result has none. InputError as
         above."""
-        found = []
-        for text in self.values(name) if name in self else np.full(self.count, ""):
-            try:
-                settings = json.loads(str(text) or "{}")
-            except ValueError:
-                settings = None
-            if not isinstance(settings, dict):
-                raise InputError(f"{self.path}: {name} is not a JSON object: {text}")
-            found.append(settings)
-        return found
+
+        def make() -> list[dict[str, Any]]:
+            texts = self.values(name) if name in self else np.full(self.count, "")
+            return [json_object(str(text), f"{self.path}: {name}") for text in texts]
+
+        return self.once(("objects", name), make)
 
     @cached_property
     def axes(self) -> dict[str, str]:

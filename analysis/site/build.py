@@ -49,7 +49,7 @@ def build(
     ):
         raise OutputError(f"{out}: holds other files; name an empty folder or an earlier site")
     studies = (
-        [*committed(reference / "data", own.study.result), own.study]
+        [*committed(reference / "data", own.study.result, own.absent), own.study]
         if own
         else committed(reference / "data")
     )

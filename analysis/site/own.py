@@ -4,6 +4,7 @@ promises, and what differs beyond noise."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from ..groups import Group, Network, runs_of
 from ..identity import Pair, differences, in_words, matched, same_network
 from ..numbers_in_words import bare_p, quantity_name, score
 from ..page import Html, link, rows_table
-from ..program import asked, entries
+from ..program import absent_values, asked
 from ..report import counted
 from ..result import Result
 from .pages import Site, document
@@ -30,7 +31,7 @@ from .studies import Study, opened, plain, slug
 class Own(NamedTuple):
     study: Study
     verdicts: list[dict[str, object]]  # of `hardgrad test --json`, empty if none was given
-    defaults: dict[str, object] = {}  # of settings, by path (`defaults_of`)
+    absent: Mapping[str, object] = {}  # values of settings that a file lacks (`absent_values`)
 
 
 def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
@@ -50,20 +51,7 @@ def own_result(path: Path, verdict: Path | None, hardgrad: str) -> Own:
             raise InputError(
                 f"{verdict}: is not the output of `hardgrad test NAME --json`: {error}"
             ) from error
-    return Own(opened(path, own=True), found, defaults_of(hardgrad))
-
-
-def defaults_of(hardgrad: str) -> dict[str, object]:
-    """The defaults of all settings, by path as in `identity.differences`."""
-    described = json.loads(asked(hardgrad, "describe", "sweep", "--json"))["parameters"]
-    found = {str(one["name"]): one["default"] for one in described if "default" in one}
-    for kind, known in entries(hardgrad).items():
-        for name, entry in known.items():
-            found |= {
-                f"{kind.removesuffix('s')}.{name}.{one['name']}": one["default"]
-                for one in entry["parameters"]
-            }
-    return found
+    return Own(opened(path, own=True), found, absent_values(hardgrad))
 
 
 def own_page(site: Site, own: Own) -> str:
@@ -81,7 +69,8 @@ def own_page(site: Site, own: Own) -> str:
         there = [
             (one, theirs)
             for one in site.studies
-            if not one.own and (theirs := same_network(network, study.result, one.result))
+            if not one.own
+            and (theirs := same_network(network, study.result, one.result, own.absent))
         ]
         if not there:
             parts.append(
@@ -123,13 +112,13 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
     """`named`: the network's name in the other file."""
     mine, theirs = own.study.result.network(network), other.result.network(named)
     parts = [f"<h3>Beside {escape(other.name)}</h3>"]
-    pairs, same = matched(theirs, mine), list[Pair]()
+    pairs, same = matched(theirs, mine, own.absent), list[Pair]()
     refused: dict[str, list[str]] = {}  # estimators, by their other settings
     measured: dict[str, list[str]] = {}
     unknown: list[str] = []
     for pair in pairs:
-        found = differences(theirs, mine, [pair], own.defaults)
-        unknown += [path for path in found.unknown if path not in unknown]
+        found = differences(theirs, mine, [pair], own.absent)
+        unknown += found.unknown
         if found.of_training():
             refused.setdefault(in_words(found.of_training()), []).append(pair[1].label)
             continue
@@ -146,16 +135,20 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
         f"variance and bias are not compared: {escape(', '.join(names))}.</p>"
         for words, names in measured.items()
     ]
+    taken = {id(one) for _, one in pairs}
+    fresh = [_beside(own, mine, theirs, group) for group in mine.groups if id(group) not in taken]
+    unknown = list(dict.fromkeys([*unknown, *(path for one in fresh for path in one.unknown)]))
     if unknown:
         parts.append(
-            '<p class="warn">Only one of the two files records '
-            f"{escape(', '.join(unknown))}; the other may differ in it.</p>"
+            '<p class="warn">One or both of the files do not record '
+            f"{escape(', '.join(unknown))}, in which they may differ.</p>"
         )
     if same:
         changed = compare(
             theirs.part_of(runs_of([one for one, _ in same])),
             mine.part_of(runs_of([one for _, one in same])),
             "half",
+            absent=own.absent,
         ).cells
         but = {name for names in measured.values() for name in names}
         labels = {one.label: mine_.label for one, mine_ in same}
@@ -187,27 +180,40 @@ def _against(own: Own, network: Network, other: Study, named: Network) -> list[s
                     rows, ["estimator", "quantity", "committed", "yours", "difference", "p (Holm)"]
                 )
             )
-    taken = {id(one) for _, one in pairs}
-    for group in mine.groups:
-        if id(group) not in taken:
-            parts += _new_group(own, mine, theirs, group)
+    for one in fresh:
+        parts += _new_group(mine, theirs, one)
     return parts
 
 
-def _new_group(own: Own, mine: Result, theirs: Result, group: Group) -> list[str]:
-    """A new estimator beside those of the committed ones that have its settings, but for those of
-    the estimator and those that were tuned for it."""
-    own_settings = ["estimator", "target", *theirs.axes, *theirs.tuned_axes]
-    alike: list[Group] = []
-    words = ""
+class _Beside(NamedTuple):
+    """A new estimator beside the committed ones."""
+
+    group: Group
+    alike: list[Group]  # of these, with its settings
+    differ: str  # the settings of another one, in words
+    unknown: list[str]
+
+
+def _beside(own: Own, mine: Result, theirs: Result, group: Group) -> _Beside:
+    """Those with its settings, but for those of the estimator and those that were tuned for it."""
+    own_settings = ["estimator", "target", *theirs.tuned_axes]
+    beside = _Beside(group, [], "", [])
     for one in theirs.groups:
-        found = differences(theirs, mine, [(one, group)], own.defaults).of_training(own_settings)
-        alike += [] if found else [one]
-        words = words or in_words(found)
+        found = differences(theirs, mine, [(one, group)], own.absent)
+        if differ := found.of_training(own_settings):
+            beside = beside._replace(differ=beside.differ or in_words(differ))
+            continue
+        beside.alike.append(one)
+        beside.unknown.extend(found.unknown_but(own_settings))
+    return beside
+
+
+def _new_group(mine: Result, theirs: Result, beside: _Beside) -> list[str]:
+    group, alike = beside.group, beside.alike
     if not alike:
         return [
             f"<p>New: <code>{escape(group.label)}</code>, run with other settings, committed | "
-            f"yours ({escape(words)}), and so not compared.</p>"
+            f"yours ({escape(beside.differ)}), and so not compared.</p>"
         ]
     renamed = mine.part_of(group.runs).data.assign_coords(
         {

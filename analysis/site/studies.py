@@ -7,7 +7,7 @@ import gzip
 import shlex
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from ..groups import Network, runs_of
 from ..identity import NETWORK_SETTINGS, network_key, network_keys
 from ..load import load
 from ..output import file_name
-from ..result import Result
+from ..result import Result, json_object
 from ..table import MEASURED, keys_of, table
 from .packing import unpacked
 
@@ -62,7 +62,8 @@ def _study(path: Path, data: xr.Dataset, own: bool = False) -> Study:
 
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
-    """The file itself, or a copy without compression."""
+    """The file itself, or a copy without compression. An InputError about the copy names the
+    file."""
     if path.suffix != ".gz":
         yield path
         return
@@ -72,19 +73,25 @@ def plain(path: Path) -> Iterator[Path]:
             file.write_bytes(gzip.decompress(path.read_bytes()))
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: cannot be read: {error}") from error
-        yield file
+        try:
+            yield file
+        except InputError as error:
+            raise InputError(str(error).replace(str(file), str(path))) from error
 
 
-def _networks_in(path: Path) -> tuple[list[Network], list[object]]:
+def _networks_in(path: Path, absent: Mapping[str, object]) -> tuple[list[Network], list[object]]:
     """[run] Task and model, and their key (`identity.network_key`; None if the file has no
     settings), read without the rest."""
     try:
         with h5py.File(path) as file:
             names = list(zip(_texts(file["task"]), _texts(file["model"])))
-            if NETWORK_SETTINGS[0] not in file:
+            if not all(name in file for name in NETWORK_SETTINGS):
                 return names, [None] * len(names)
-            settings = list(zip(*(_texts(file[name]) for name in NETWORK_SETTINGS)))
-            return names, list(map(network_key, names, settings))
+            settings = [
+                [json_object(text, f"{path}: {name}") for text in _texts(file[name])]
+                for name in NETWORK_SETTINGS
+            ]
+            return names, [network_key(*one, absent) for one in zip(names, zip(*settings))]
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
@@ -101,23 +108,25 @@ def _sweep_name(result: Result, path: Path) -> str:
     return result.texts.get("name") or path.name.split(".")[0]
 
 
-def committed(folder: Path, beside: Result | None = None) -> list[Study]:
+def committed(
+    folder: Path, beside: Result | None = None, absent: Mapping[str, object] = {}
+) -> list[Study]:
     """The studies of a folder of results: trained networks first, the largest first. `beside`:
-    those that have some networks of this result (`identity.same_network`), with these networks
-    alone. InputError if the folder has none."""
+    those that have some networks of this result (`identity.same_network`, with `absent`), with
+    these networks alone. InputError if the folder has none."""
     paths = sorted(folder.glob("*.h5.gz"))
     if not paths:
         raise InputError(f"{folder}: has no result files (*.h5.gz)")
     studies = []
     wanted: set[object] = set()
     if beside is not None:
-        wanted = {*beside.panels, *network_keys(beside).values()}
+        wanted = {*beside.panels, *network_keys(beside, absent).values()}
     for path in paths:
         with plain(path) as file:
             if beside is None:
                 studies.append(_study(path, _loaded(file)))
                 continue
-            both = zip(*_networks_in(file))
+            both = zip(*_networks_in(file, absent))
             runs = [run for run, names in enumerate(both) if not wanted.isdisjoint(names)]
             if runs:
                 studies.append(_study(path, _loaded(file).isel(run=runs)))

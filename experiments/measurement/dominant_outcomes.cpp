@@ -71,8 +71,7 @@ void DominantOutcomes::select() {
     return false;
   });
   for (const auto& one : each_) roots += std::sqrt(one.missing);
-  for (auto& one : each_)
-    one.share = 0.5 / static_cast<double>(each_.size()) + 0.5 * std::sqrt(one.missing) / roots;
+  for (auto& one : each_) one.share = 0.5 / static_cast<double>(each_.size()) + 0.5 * std::sqrt(one.missing) / roots;
 }
 
 auto DominantOutcomes::at(double u) const -> const One& {

@@ -86,7 +86,8 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
     m.intervals.erase("relative_bias");
     m.intervals.erase("cosine");
   }
-  if (const auto interval = m.intervals.find("variance"); variance_lost && interval != m.intervals.end()) interval->second[0] = 0;
+  if (const auto interval = m.intervals.find("variance"); variance_lost && interval != m.intervals.end())
+    interval->second[0] = 0;
   if (gradient_lost || variance_lost) {
     m.snr = not_a_number;
     m.intervals.erase("snr");

@@ -94,6 +94,8 @@ def spelled(data, task="t0", model="m", samples=None, **train):
         "task_settings": [json.dumps({"words": 4})] * len(names),
         "model_settings": [json.dumps({"hidden": 8, "unit": "lstm"})] * len(names),
         "estimator_settings": own,
+        "target_settings": ["{}"] * len(names),
+        "data_hash": [""] * len(names),
         "run_settings": [json.dumps({f"train.{name}": value for name, value in {"steps": 100, **train}.items()})] * len(names),
     }
     data = data.assign({name: ("run", np.array(values, object)) for name, values in texts.items()})

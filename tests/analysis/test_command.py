@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -317,6 +318,19 @@ def test_compare(sample, result, tmp_path):
         done.returncode == 0 and len(moved) == 5 and {(c["task"], c["verdict"]) for c in moved} == {("bits", "few seeds")}
     )  # of three seeds
     assert "No such file" in complaint(3, "compare", sample / "result.h5", tmp_path / "none.h5")
+
+
+def test_compare_knows_what_programs_without_a_setting_did(sample, result, tmp_path):
+    def newer(f):
+        texts = [json.loads(text) for text in f["run_settings"].asstr()[:]]
+        assert not any("train.parts" in one for one in texts), "of a few settings alone"
+        f["run_settings"][:] = [json.dumps({**one, "train.parts": 1}) for one in texts]
+
+    change(result, newer)
+    same = ("compare", sample / "result.h5", result, "--unverified", "--json", "--hardgrad")
+    assert json.loads(run(*same, os.environ["HARDGRAD_BINARY"]).stdout)["settings"] == {}
+    assert json.loads(run(*same, "").stdout)["settings"] == {"train.parts": ["not recorded in one or both"] * 2}
+    assert "cannot be run" in changed_complaint(3, *same[:3], "--hardgrad", tmp_path / "none")
 
 
 def test_compare_of_files_without_anything_to_compare(sample):

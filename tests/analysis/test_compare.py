@@ -137,11 +137,18 @@ def test_other_settings_behind_one_name_are_told():
     assert found.settings == {
         "model.hidden": ("8", "16"),
         "train.steps": ("100", "300"),
-        "model.tying": ("not recorded in one", "not recorded in one"),
+        "model.tying": ("not recorded in one or both",) * 2,
     }
     text = format_comparison(found)
     assert "set differently:\n  model.hidden: 8 | 16\n  train.steps: 100 | 300" in text
     assert as_json(found)["settings"]["train.steps"] == ["100", "300"]
+
+
+def test_a_setting_that_was_added_has_the_value_that_programs_without_it_had():
+    first, second = spelled(sweep(1, ["a", "b"], 3)), spelled(sweep(1, ["a", "b"], 3), parts=1)
+    assert compare(first, second).settings == {"train.parts": ("not recorded in one or both",) * 2}
+    assert compare(first, second, absent={"train.parts": 1}).settings == {}
+    assert compare(first, second, absent={"train.parts": 2}).settings == {"train.parts": ("2", "1")}
 
 
 def test_swapped_settings_are_seen_although_both_files_have_the_same_values():

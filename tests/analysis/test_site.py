@@ -9,21 +9,26 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import h5py
 import numpy as np
 import pytest
+import xarray as xr
 from made_up import spelled, sweep
 from matplotlib.figure import Figure
 
 from analysis.__main__ import main
 from analysis.errors import InputError, OutputError
+from analysis.compare import compare
 from analysis.load import load
 from analysis.result import Result
 from analysis.site import claims, studies
 from analysis.output import file_name
+from analysis.program import absent_values
 from analysis.site.build import REFERENCE, _pages, build, sitemap
-from analysis.identity import differences, matched
-from analysis.site.own import Own, defaults_of, own_page, own_result
+from analysis.identity import differences, matched, network_keys
+from analysis.site.own import Own, own_page, own_result
 from analysis.saving import small_svg
+from analysis.site.packing import packed
 from analysis.site.pages import Site, _by_rows, document, estimator_page, explorer
 from analysis.site.studies import Study, answered, committed, explored, opened, slug, stage
 
@@ -209,26 +214,71 @@ def test_a_new_estimator_is_compared_with_all_that_stand_there():
     assert text.count("yours is worse") == 2 and "1 of 1" in text
 
 
-def told(first, second, defaults={}):
+def told(first, second, absent={}):
     first, second = Result(first), Result(second)
-    return differences(first, second, matched(first, second), defaults)
+    return differences(first, second, matched(first, second, absent), absent)
 
 
-def test_settings_that_one_file_lacks_are_the_default_or_unknown():
-    first, second = (
-        sweep(1, ["a"], 2).assign(run_settings=("run", np.array([f'{{"train.steps": {n}}}'] * 2, object))) for n in (600, 300)
-    )
+def test_settings_that_one_file_lacks_have_a_known_value_or_are_unknown():
+    first, second = (spelled(sweep(1, ["a"], 2), steps=steps) for steps in (600, 300))
     assert told(first, second) == ({"train.steps": ("600", "300")}, [])
-    newer = sweep(1, ["a"], 2).assign(
-        run_settings=("run", np.array(['{"train.steps": 600, "train.reuse": 1, "train.new": 2}'] * 2, object))
-    )
-    assert told(first, newer, {"train.reuse": 1}) == ({}, ["train.new"]), "absent: the default, or unknown"
+    newer = spelled(sweep(1, ["a"], 2), steps=600, reuse=1, new=2)
+    assert told(first, newer, {"train.reuse": 1}) == ({}, ["train.new"]), "what programs without it did, or unknown"
     assert told(first, newer, {"train.reuse": 2, "train.new": 2}) == ({"train.reuse": ("2", "1")}, [])
 
 
-def own_text(theirs, mine, defaults={}):
+@pytest.mark.parametrize("lacks", [[0], [1], [0, 1]])
+@pytest.mark.parametrize(
+    "name, path",
+    [
+        ("task_settings", "task settings"),
+        ("model_settings", "model settings"),
+        ("estimator_settings", "estimator settings"),
+        ("target_settings", "target settings"),
+        ("run_settings", "run settings"),
+        ("data_hash", "data"),
+        ("precision", "precision"),
+    ],
+)
+def test_what_a_file_does_not_record_is_unknown(name, path, lacks):
+    both = [spelled(sweep(1, ["a", "b"], 6)) for _ in range(2)]
+    for place in lacks:
+        both[place] = both[place].drop_vars(name, errors="ignore")
+        both[place].attrs.pop(name, None)
+    assert told(*both) == ({}, [path])
+    if path in ("data", "precision"):
+        other = both[1].assign_coords(estimator=("run", ["a[samples=4]"] * 6 + ["b"] * 6, both[1]["estimator"].attrs))
+        assert len(matched(Result(both[0]), Result(other))) == 2, "by the settings that both record"
+    text = own_text(*both)
+    assert f"do not record {path}, in which they may differ" in text and "6 numbers of the same estimators: 0 changed" in text
+    late = spelled(sweep(1, ["late"], 6))
+    late = late.drop_vars(name, errors="ignore") if 1 in lacks else late
+    late.attrs.pop(name if 1 in lacks else "", None)
+    warned = f"do not record {path}, in which they may differ" in own_text(both[0], late)
+    assert warned == (name not in ("estimator_settings", "target_settings")), "a new estimator has settings of its own"
+    assert compare(*both).settings == {path: ("not recorded in one or both",) * 2}
+    assert told(spelled(sweep(1, ["a"], 2)), spelled(sweep(1, ["a"], 2))) == ({}, [])
+
+
+def test_networks_of_an_older_program_may_differ():
+    """The file records only how the sweep named its networks: what the program meant by it has changed since."""
+    file = REFERENCE / "data" / "every_estimator.h5.gz"
+    theirs = opened(file).result
+    theirs = theirs.of_runs(np.flatnonzero([task.startswith("qa") for task in theirs.values("task")]))
+    one, data = '{"tying": "adjacent"}', theirs.data
+    today = data.assign({f"{name}_settings": ("run", np.full(theirs.count, one, object)) for name in ("task", "model")})
+    found = told(data, today)
+    assert found.differ == {} and found.unknown == ["task settings", "model settings", "target settings", "data"]
+    text = own_page(
+        Site.of([study(data), study(today, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}}),
+        Own(study(today, "yours", own=True), []),
+    )
+    assert text.count("do not record task settings, model settings, target settings, data, in which they may differ") == 1
+
+
+def own_text(theirs, mine, absent={}):
     site = Site.of([study(theirs), study(mine, "yours", own=True)], {"estimators": {}, "models": {}, "tasks": {}})
-    return own_page(site, Own(site.studies[1], [], defaults))
+    return own_page(site, Own(site.studies[1], [], absent))
 
 
 def test_other_training_is_told_and_not_compared():
@@ -244,6 +294,44 @@ def test_other_training_is_told_and_not_compared():
     )
 
 
+def test_settings_without_effect_are_not_told():
+    """All that the program's table declares so; and how often a run is evaluated, unless an evaluation chooses its network."""
+    table = (REFERENCE.parents[1] / "experiments/sweeps/settings_table.cpp").read_text("utf-8")
+    names = re.findall(r'without_effect\(\s*(?:TRAIN|CELL)\(\s*(?:"train",\s*)?Info::\w+\("(\w+)"', table)
+    assert {*names} == {"threads", "save_seconds", "save_every"} and table.count("without_effect(") == len(names) + 1
+    for name in (*names, "log_every", "checkpoint"):
+        text = own_text(spelled(sweep(1, ["a"], 6), **{name: 1}), spelled(sweep(1, ["a"], 6), **{name: 2}))
+        assert "3 numbers of the same estimators" in text and name not in text, name
+
+
+CHOOSING = {"keep_best": (False, True), "patience": (0, 3), "target_loss": (-1e300, 0.5)}
+
+
+@pytest.mark.parametrize("name", [None, "monitor", *CHOOSING])
+def test_how_often_a_run_is_evaluated_matters_if_an_evaluation_chooses(name):
+    described = json.loads(subprocess.check_output([os.environ["HARDGRAD_BINARY"], "describe", "sweep", "--json"]))[
+        "parameters"
+    ]
+    off = {path: values[0] for path, values in CHOOSING.items()}
+    assert {one["name"]: one["default"] for one in described}.items() >= {
+        f"train.{path}": value for path, value in off.items()
+    }.items()
+    now = off | ({name: CHOOSING[name][1]} if name in CHOOSING else {"monitor": "soft"} if name else {})
+    both = [spelled(sweep(1, ["a", "b"], 6), evaluate_every=every, **now) for every in (0, 50)]
+    late = spelled(sweep(1, ["late"], 6), evaluate_every=50, **now)
+    said = "run with other settings, committed | yours (train.evaluate_every 0 | 50)"
+    if name in CHOOSING:
+        assert told(*both) == ({"train.evaluate_every": ("0", "50")}, [])
+        assert said in own_text(*both).replace("Run", "run") and said in own_text(both[0], late)
+    else:
+        both[1] = both[1] if name is None else spelled(both[1], evaluate_every=50, **{**off, "monitor": "metric_accuracy"})
+        assert told(*both) == ({}, []) and compare(*both).settings == {}
+        assert "6 numbers of the same estimators: 0 changed" in own_text(*both) and "New" in own_text(both[0], late)
+        assert said not in own_text(both[0], late)
+        often = late.reindex(evaluation_step=[50, 100])
+        assert own_text(both[0], often).count("not distinguishable") + own_text(both[0], often).count("yours is") == 2
+
+
 def test_other_measuring_is_told_and_only_scores_are_compared():
     theirs, mine = spelled(sweep(1, ["a", "b"], 6)), spelled(sweep(1, ["a", "b"], 6))
     for data, batch in ((theirs, 4), (mine, 8)):
@@ -253,6 +341,43 @@ def test_other_measuring_is_told_and_only_scores_are_compared():
     text = own_text(theirs, mine)
     assert "(measure.batch 4 | 8), so that their variance and bias are not compared: a, b." in text
     assert "2 numbers of the same estimators: 0 changed" in text
+
+
+def test_a_new_estimator_is_compared_at_its_own_steps_alone():
+    """Those of the committed file are an axis of its grid."""
+
+    def axis(estimators, steps):
+        data, attrs = spelled(sweep(1, estimators, 8), steps=steps), {"grid_axis": "train.steps"}
+        return data.assign_coords({"train.steps": ("run", [steps] * data.sizes["run"], attrs)})
+
+    parts = [axis(["a", "b"], steps) for steps in (100, 300)]
+    parts[1]["heldout_expected_loss"].values -= 50
+    theirs = xr.concat(parts, "run", combine_attrs="override")
+    theirs = theirs.assign_coords(run=range(theirs.sizes["run"]))
+    mine = axis(["a", "b", "late"], 100).isel(run=slice(16, None))
+    text = own_text(theirs, mine)
+    assert text.count("yours is worse") == 2 and "yours is better" not in text and "train.steps=300" not in text
+    assert own_text(theirs.isel(run=slice(16, None)), mine).count("(train.steps 300 | 100), and so not compared") == 1
+
+
+@pytest.mark.parametrize("part, name", [("model", "m[hidden=9]"), ("task", "t0[hidden=9]")])
+def test_a_name_is_not_compared_across_its_changed_default(part, name):
+    theirs, mine = spelled(sweep(1, ["a", "b"], 8)), spelled(sweep(1, ["a", "late"], 8))
+    mine[f"{part}_settings"].values[:] = '{"hidden": 9, "unit": "lstm", "words": 4}'
+    theirs[f"{part}_settings"].values[:] = '{"hidden": 8, "unit": "lstm", "words": 4}'
+    text = own_text(theirs, mine)
+    said = f"committed | yours ({part}.hidden 8 | 9), and so not compared"
+    assert f"with other settings, {said}: a." in text and f"late</code>, run with other settings, {said}." in text
+    assert "yours is" not in text
+    other = spelled(sweep(1, ["a", "b"], 8), **{part: name})
+    other[f"{part}_settings"].values[:] = mine[f"{part}_settings"].values
+    both = xr.concat([theirs, other], "run", combine_attrs="override")
+    text = own_text(both.assign_coords(run=range(both.sizes["run"])), mine)
+    assert (
+        "3 numbers of the same estimators: 0 changed" in text
+        and text.count("yours is worse") == 1
+        and "not compared" not in text
+    )
 
 
 def test_a_network_is_found_by_its_settings_however_it_is_spelled():
@@ -266,24 +391,101 @@ def test_a_network_is_found_by_its_settings_however_it_is_spelled():
     assert "No committed file has this network" in own_text(theirs, other)
 
 
+ADDED = ("train.parts", "train.threads", "train.start_overlap", "measure.method")  # declared with absent_means
+
+
+def test_the_program_says_what_programs_without_a_setting_did():
+    known = absent_values(os.environ["HARDGRAD_BINARY"])
+    assert {name: known[name] for name in ADDED} == dict(zip(ADDED, (1, 0, 0.0, "sampled")))
+    assert known["estimator.sparsemax.alpha"] == known["target.sparsemax.alpha"] == 2
+    assert "train.reuse" not in known and "model.translator.hidden" not in known, (
+        "there from the beginning: not null, but left out"
+    )
+
+
 @pytest.mark.parametrize("name", ["toy_training", "babi_qa1", "translation_tuned"])
-def test_a_result_of_today_is_compared_with_a_committed_one(name):
-    """Committed files lack settings that were added since. A result with all of them, at their defaults, and other numbers."""
-    theirs = next(one for one in committed(REFERENCE / "data") if one.name == name)
-    defaults = defaults_of(os.environ["HARDGRAD_BINARY"])
-    assert defaults["model.translator.hidden"] == 32 and defaults["estimator.rloo.samples"] == 4
-    later = {
-        "train.added": 1,
-        **{path: value for path, value in defaults.items() if path.split(".")[0] in ("train", "measure")},
-    }
-    full = [json.dumps({**later, **one}) for one in theirs.result.run_settings]
-    mine = theirs.result.data.assign(run_settings=("run", np.array(full, object)))
-    assert told(theirs.result.data, mine, defaults) == ({}, ["train.added"])
-    assert told(theirs.result.data, mine, later) == ({}, [])
-    own = Own(study(mine, "mine", own=True), [], later)
+def test_a_result_of_today_is_compared_with_an_earlier_one(name):
+    """An earlier file lacks settings that were added since. A result with all of them, as programs without them did, and one more."""
+    mine = opened(REFERENCE / f"data/{name}.h5.gz")
+    settings = [{**one, "measure.method": "sampled"} for one in mine.result.run_settings]
+    assert all({*ADDED, "train.reuse"} <= {*one} for one in settings)
+    write = lambda each: mine.result.data.assign(run_settings=("run", np.array(list(map(json.dumps, each)), object)))
+    later = write([{**one, "train.added": 1} for one in settings])
+    earlier = write([{path: value for path, value in one.items() if path not in ADDED} for one in settings])
+    absent = absent_values(os.environ["HARDGRAD_BINARY"])
+    assert told(earlier, later) == ({}, ["measure.method", "train.added", "train.parts", "train.start_overlap"])
+    assert told(earlier, later, absent) == ({}, ["train.added"])
+    assert told(earlier, later, {**absent, "train.added": 1}) == ({}, [])
+    assert told(earlier, later, {**absent, "train.parts": 2}).differ == {"train.parts": ("2", "1")}
+    first = write([{path: value for path, value in one.items() if path != "train.reuse"} for one in settings])
+    assert told(first, later, absent) == ({}, ["train.added", "train.reuse"]), "today's default is not what it did"
+    theirs, own = mine._replace(result=Result(earlier)), Own(study(later, "mine", own=True), [], absent)
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
-    assert len(compared) == len(Result(mine).panels) and all(map(int, compared)) and "not compared" not in text
+    assert len(compared) == len(Result(later).panels) and all(map(int, compared)) and "not compared" not in text
+
+
+ADD = {"estimator.a.new": False, "model.m.new": 0.5, "task.t0.new": "x", "target.soft.new": [1, 2], "train.new": 1}
+
+
+def renewed(data, changed="", value=None):
+    """The result of a newer program, which records an added parameter of each part, in another spelling of the sweep."""
+    for part in ("estimator", "model", "task", "target", "run"):
+        names, start = data[f"{part}_settings"].values, "train" if part == "run" else part
+        added = {path: value if path == changed else absent for path, absent in ADD.items() if path.startswith(start)}
+        for run, text in enumerate(names):
+            if part == "estimator" and str(data["estimator"].values[run]).split("[")[0] != "a":
+                continue
+            names[run] = json.dumps(
+                {path if part == "run" else path.split(".")[2]: v for path, v in added.items()} | json.loads(text)
+            )
+    return data
+
+
+@pytest.mark.parametrize("changed", ["", *ADD])
+def test_an_added_parameter_breaks_no_match(changed):
+    """Files in other spellings, so that only their settings tell that they are the same."""
+    soft = {"trained_target": ("run", np.full(12, "soft", object))}
+    theirs = spelled(sweep(1, ["a", "b"], 6), "t0[words=4]", "m[hidden=8]", samples=4).assign(soft)
+    mine = renewed(spelled(sweep(1, ["a[samples=4]", "b[samples=4]"], 6), "t0", "m", samples=4).assign(soft), changed, 3)
+    path = ".".join(changed.split(".")[::2]) if changed != "train.new" else changed
+    text, found = own_text(theirs, mine, ADD), told(theirs, mine, ADD)
+    assert found.unknown == []
+    if changed in ("", "train.new"):
+        assert {*found.differ} == {changed} - {""}
+        assert compare(theirs, mine, absent=ADD).settings == {path: (str(ADD[path]), "3") for path in found.differ}
+    if not changed:
+        assert "6 numbers of the same estimators: 0 changed" in text and "not compared" not in text and "not record" not in text
+        assert told(theirs, mine).differ == {} and "No committed file has" in own_text(theirs, mine)
+        with pytest.raises(InputError, match="nothing|in common"):
+            compare(theirs, mine)
+    elif changed in ("model.m.new", "task.t0.new"):
+        assert "No committed file has this network" in text
+    elif changed == "train.new":
+        assert "committed | yours (train.new 1 | 3), and so not compared: a[samples=4], b[samples=4]." in text
+    elif changed == "estimator.a.new":
+        assert text.count("3 numbers of the same estimators: 0 changed") == 1 and "New: <code>a[samples=4]" in text
+    if changed != "":
+        same = renewed(spelled(sweep(1, ["a", "b"], 6), "t0", "m", samples=4).assign(soft), changed, 3)
+        plain = spelled(sweep(1, ["a", "b"], 6), "t0", "m", samples=4).assign(soft)
+        assert told(plain, same, ADD) == ({path: (str(ADD[changed]), "3")}, []), "by their labels"
+
+
+def test_files_with_an_added_parameter_are_found(tmp_path):
+    """Committed files are chosen by the keys of their networks before they are read."""
+    for path in ("toy_samples", "babi_qa1"):
+        (tmp_path / f"{path}.h5.gz").write_bytes((REFERENCE / f"data/{path}.h5.gz").read_bytes())
+    mine = opened(tmp_path / "babi_qa1.h5.gz").result.data
+    texts = [json.dumps({**json.loads(text), "new": 1}) for text in mine["model_settings"].values.astype(str)]
+    mine = mine.assign(model_settings=("run", np.array(texts, object)))
+    spelt = mine.assign_coords(model=("run", ["memory_reader[tying=free_answers]"] * mine.sizes["run"], mine["model"].attrs))
+    older = spelt.assign(model_settings=opened(tmp_path / "babi_qa1.h5.gz").result.data["model_settings"])
+    names = lambda mine, absent: [one.name for one in committed(tmp_path, Result(mine), absent)]
+    assert names(spelt, {"model.memory_reader.new": 1}) == ["babi_qa1"] and names(older, {}) == ["babi_qa1"]
+    assert names(spelt, {}) == names(spelt, {"model.memory_reader.new": 2}) == []
+    (tmp_path / "babi_qa1.h5.gz").write_bytes(packed(mine))
+    assert names(older, {"model.memory_reader.new": 1}) == ["babi_qa1"]
+    assert names(older, {}) == names(older, {"model.memory_reader.new": 2}) == []
 
 
 def test_beside_a_result_only_files_with_its_networks_are_read(monkeypatch):
@@ -328,6 +530,38 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
         own_result(file, tmp_path / "test.json", program)
     own = own_result(file, None, program).study
     assert own.own and own.name == "mine (yours)"  # also of the same sweep as a committed file: both are shown
+
+
+def test_messages_name_the_file_that_was_given(tmp_path):
+    """And not the copy without compression, which is gone."""
+    program, whole = os.environ["HARDGRAD_BINARY"], gzip.decompress((REFERENCE / "data" / "babi_qa1.h5.gz").read_bytes())
+    with h5py.File(tmp_path / "plain.h5", "w") as file:
+        file.create_dataset("task", data=["t"])
+    wrongs = {"cut": whole[:-1000], "text": b"text", "other": (tmp_path / "plain.h5").read_bytes(), "empty": b""}
+    for name, content in wrongs.items():
+        path = tmp_path / name / "mine.h5.gz"
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(content))
+        for read in (opened, lambda path: own_result(path, None, program), lambda path: committed(path.parent),
+                     lambda path: committed(path.parent, Result(sweep(1, ["a"], 2)))):  # fmt: skip
+            with pytest.raises(InputError) as found:
+                read(path)
+            text = str(found.value)
+            assert text.count("mine.h5") == text.count(str(path)) > 0 and "\n" not in text, text
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "3"])
+def test_settings_that_cannot_be_read_are_an_error_that_names_the_file(text, tmp_path):
+    theirs, mine = spelled(sweep(1, ["a"], 6)), spelled(sweep(1, ["a"], 6))
+    mine["model_settings"].values[:] = text
+    mine.attrs["path"] = "mine.h5"
+    for call in (lambda: own_text(theirs, mine), lambda: network_keys(Result(mine)), lambda: compare(theirs, mine)):
+        with pytest.raises(InputError, match=re.escape(f"mine.h5: model_settings is not a JSON object: {text}")):
+            call()
+    file = tmp_path / "mine.h5.gz"
+    file.write_bytes(packed(mine))
+    with pytest.raises(InputError, match=re.escape(f"{file}: model_settings is not a JSON object: {text}")):
+        committed(tmp_path, Result(theirs))
 
 
 def test_a_packed_file_is_compared_as_one_of_the_program(tmp_path):
