@@ -33,7 +33,7 @@ def benchmark(tmp_path, *arguments):
 def test_every_form_has_the_same_gradients(tmp_path):
     done, rows = benchmark(tmp_path, "--forms", "plain|tuned|jit|ELBO", "--rows", ROWS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(rows) == 15 and not any(row["failed"] for row in rows)
+    assert len(rows) == 16 and not any(row["failed"] for row in rows)
     assert all(
         any(name.startswith("torch 2") for name in row["ms"]) and any(name.startswith("jax") for name in row["ms"])
         for row in rows
