@@ -140,7 +140,18 @@ def bits(x, p, data, K, estimator):
     return {"bits.logits": g.reshape(*logits.shape)}
 
 
-NETWORKS, GRADIENTS = {"memory_reader": memory_reader}, {"bits": bits}
+def columns(x, p, data, K, estimator):
+    """`rloo` on `bits` of S options. Its signals sum to 0, so the probabilities and other constants drop out of the slope."""
+    assert estimator == "rloo"
+    q = x.softmax(p["bits.logits"], -1)
+    D, S = q.shape
+    z = x.single(x.uniform(K, D, 1) > q.cumsum(-1)[:, :-1])  # 1 for the options before the drawn one
+    f = cost(z.sum(-1) / (S - 1), data["t"])
+    chosen = x.pad(z, 1, 0, 2) - x.pad(z, 0, 1, 2)  # one-hot, less the first option's
+    return {"bits.logits": ((f - f.mean()) / (K - 1) @ chosen.reshape(K, -1)).reshape(D, S)}
+
+
+NETWORKS, GRADIENTS = {"memory_reader": memory_reader}, {"bits": bits, "columns": columns}
 PREPARE = {"memory_reader": stories}  # -> data, from parameters and the data of the plain network
 
 

@@ -40,13 +40,15 @@ def adam_step(parameter, gradient, rate=1e-3, epsilon=1e-8):
 def problem(file: GradientFile, model: str, K: int, noise: bool = False):
     """-> parameters (float arrays), data (arrays and numbers), the network as people write it, and its module. `noise`: the network
     draws its own choices and noise."""
-    categorical = noise and int(file.settings.get("options", 2)) > 2
+    categorical = model == "belief_network" and noise and int(file.settings.get("options", 2)) > 2
     if categorical:
         categories.turn(file)
     p = {k: v.detach().numpy().astype(np.float32) for k, v in file.parameters.items()}
     data = {}
     if model == "bits":
-        module, network, data = vectors, vectors.bits, {"t": np.full(p["bits.logits"].size, 0.45)}
+        logits = p["bits.logits"]
+        network = vectors.columns if logits.shape[1] > 1 else vectors.bits
+        module, data = vectors, {"t": np.full(len(logits), 0.45)}
     elif categorical:
         module, network, data = categories, categories.belief_network, categories.prepare(file)
     elif noise:

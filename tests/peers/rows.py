@@ -68,6 +68,8 @@ def rows(folder: Path, quick: bool):
         small = "" if bits in (8, 200) else f"bits[bits={8 if quick else 200}]"
         for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through") + (("rebar",) if not small else ()):
             yield Row(f"{bits:,} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True, small=small)
+    columns, small = (8, "") if quick else (20000, "bits[bits=200,options=3]")
+    yield Row(f"{columns:,} of 3 options", "bits", f"bits[bits={columns},options=3]", "rloo", 2, 1, noise=True, small=small)
     B, units, side = (4, 6, 8) if quick else (50, 200, 28)
     for estimator in ("rloo", "disarm", "rebar", "relax", "reinforce"):
         row = Row(

@@ -35,6 +35,18 @@ def test_a_closed_form_is_the_slope_of_the_loss(estimator, K):
     assert (closed - phi.grad).norm() < 1e-12 * phi.grad.norm()
 
 
+@pytest.mark.parametrize("K", [2, 4])
+def test_columns_have_the_slope_of_their_loss(K):
+    logits = torch.tensor(np.random.default_rng(1).normal(size=(30, 4))).requires_grad_()
+    data = {"t": torch.tensor(np.random.default_rng(3).uniform(size=30))}
+    x = with_noise(2)
+    x.draws = lambda p, K: (x.uniform(K, len(p), 1) > p.cumsum(-1)[:, :-1]).sum(-1)
+    vectors.columns(x, {"bits.logits": logits}, data, K, "rloo").backward()
+    closed = expert.columns(with_noise(2), {"bits.logits": logits.detach()}, data, K, "rloo")["bits.logits"]
+    assert logits.grad.norm() > 1e-3
+    assert (closed - logits.grad).norm() < 1e-12 * logits.grad.norm()
+
+
 def test_counts_of_words_give_the_position_encoding():
     from problem import _places
 

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(
     not os.path.exists(PYTHON), reason="no PyTorch 2 and JAX: tests/peers/benchmark.py --venv build/peers"
 )
 ROWS = (
-    "^(translator tiny|translator ragged|memory reader|glimpse reader) rloo|^8 bits disarm|^(ponderer|tape|belief, [3tK])|"
-    "^belief, 6 bits reinforce|^(memory reader|glimpse reader|belief, 6 bits): training"
+    "^(translator tiny|translator ragged|memory reader|glimpse reader|8 of 3 options|transformer) rloo|^8 bits disarm|"
+    "^(ponderer|tape|belief, [3tK])|^belief, 6 bits reinforce|^(memory reader|glimpse reader|belief, 6 bits): training"
 )
 
 
@@ -33,7 +33,7 @@ def benchmark(tmp_path, *arguments):
 def test_every_form_has_the_same_gradients(tmp_path):
     done, rows = benchmark(tmp_path, "--forms", "plain|tuned|jit|ELBO", "--rows", ROWS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(rows) == 13 and not any(row["failed"] for row in rows)
+    assert len(rows) == 16 and not any(row["failed"] for row in rows)
     assert all(
         any(name.startswith("torch 2") for name in row["ms"]) and any(name.startswith("jax") for name in row["ms"])
         for row in rows

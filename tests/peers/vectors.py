@@ -77,6 +77,16 @@ def rebar(x, phi, t, K, eta=1.0, temperature=0.5):
     return (signal * log_p(x, phi, b) + eta * (relaxed - relaxed_given)).mean()
 
 
+def columns(x, p, data, K, estimator):
+    """`rloo` on `bits` of S options, with the arguments of `plain.py`."""
+    assert estimator == "rloo"
+    log_p = x.log_softmax(p["bits.logits"], -1)  # [D, S]
+    z = x.draws(x.exp(x.constant(log_p)), K)
+    f = cost(x.single(z) / (log_p.shape[-1] - 1), data["t"])
+    chosen = x.gather(x.broadcast(log_p, (K, *log_p.shape)), z).sum(-1)
+    return ((f - f.mean()) * chosen).sum() / (K - 1)
+
+
 def bits(x, p, data, K, estimator):
     """With the arguments of `plain.py`."""
     return globals()[estimator](x, p["bits.logits"].reshape(-1), data["t"], K)
