@@ -34,10 +34,16 @@ void add_row(const T* from, std::size_t n, T* to) {
 template <class F, class Skip>
 void for_runs(std::span<const int> index, F f, Skip skip) {
   constexpr std::size_t block = 16;  // without an exit, so that the loop is vectorised
+  bool long_runs = index.size() >= block;
+  for (std::size_t i = 1; long_runs && i < block; ++i) long_runs = index[i] == index[0] + static_cast<int>(i);
   for (std::size_t r = 0, n; r < index.size(); r += n) {
     n = 1;
     if (index[r] < 0) {
       skip(r);
+      continue;
+    }
+    if (!long_runs) {
+      f(r, 1);
       continue;
     }
     const auto goes_on = [&](std::size_t i) { return index[r + i] == index[r] + static_cast<int>(i); };
