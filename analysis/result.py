@@ -25,7 +25,7 @@ _GRID = ("task", "model", "estimator", "seed")
 
 
 def json_object(text: str, what: str) -> dict[str, Any]:
-    """A JSON object; empty of an empty text. InputError, which says what it is, if it is none."""
+    """A JSON object; empty of an empty text. InputError with its name, `what`, if it is none."""
     try:
         found = json.loads(text or "{}")
     except ValueError:

@@ -261,7 +261,7 @@ def test_what_a_file_does_not_record_is_unknown(name, path, lacks):
 
 
 def test_networks_of_an_older_program_may_differ():
-    """The file records only how the sweep named its networks: what the program meant by it has changed since."""
+    """The file records only how the sweep named its networks: the program gives these names another meaning since."""
     file = REFERENCE / "data" / "every_estimator.h5.gz"
     theirs = opened(file).result
     theirs = theirs.of_runs(np.flatnonzero([task.startswith("qa") for task in theirs.values("task")]))
@@ -418,7 +418,7 @@ def test_a_result_of_today_is_compared_with_an_earlier_one(name):
     assert told(earlier, later, {**absent, "train.added": 1}) == ({}, [])
     assert told(earlier, later, {**absent, "train.parts": 2}).differ == {"train.parts": ("2", "1")}
     first = write([{path: value for path, value in one.items() if path != "train.reuse"} for one in settings])
-    assert told(first, later, absent) == ({}, ["train.added", "train.reuse"]), "today's default is not what it did"
+    assert told(first, later, absent) == ({}, ["train.added", "train.reuse"]), "today's default is not its own"
     theirs, own = mine._replace(result=Result(earlier)), Own(study(later, "mine", own=True), [], absent)
     text = own_page(Site.of([theirs, own.study], {"estimators": {}, "models": {}, "tasks": {}}), own)
     compared = re.findall(r"(\d+) numbers? of the same estimators: 0 changed", text)
