@@ -184,7 +184,11 @@ def test_the_comparison_at_equal_rows_names_another_best():
     steps = every[every["budget"] == "steps"].set_index("estimator", drop=False)
     assert steps.loc["a", "verdict"] == "best" and steps.loc["c", "reference"] == "a"
     said = {name: _by_rows(every, steps.loc[name]) for name in "abc"}
-    assert said["a"].startswith("worse than b, +8.89 [") and said["b"] == "best" and said["c"] == "worse than b, +0.954 [0.802, 1.11]"
+    assert (
+        said["a"].startswith("worse than b, +8.89 [")
+        and said["b"] == "best"
+        and said["c"] == "worse than b, +0.954 [0.802, 1.11]"
+    )
     same = every[every["budget"] == "rows"].set_index("estimator", drop=False)
     assert _by_rows(every, same.loc["c"]) == "worse, +0.954 [0.802, 1.11]"
     unclear = every.assign(verdict=every["verdict"].replace("worse", "unclear"))
